@@ -1,0 +1,1 @@
+"""How good it is: validation and speed, each a command."""

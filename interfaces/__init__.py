@@ -1,0 +1,1 @@
+"""Who asks: command line, files, verification."""

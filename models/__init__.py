@@ -1,0 +1,1 @@
+"""What is known: architectures, clusters, layouts, and the physics of a step."""

@@ -1,0 +1,1 @@
+"""Architectures, devices and clusters by name, and readers of users' files."""

@@ -1,0 +1,1 @@
+"""Names and values of the training frameworks."""

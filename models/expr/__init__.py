@@ -1,0 +1,1 @@
+"""Integer expressions over axes: one definition, several interpreters."""

@@ -1,0 +1,1 @@
+"""Bytes held by one device, item by item."""

@@ -1,0 +1,1 @@
+"""Pipeline schedules: orders of operations, simulation, bounds."""

@@ -1,0 +1,1 @@
+"""Measured efficiencies and their error bands."""

@@ -1,0 +1,1 @@
+"""What is decided: spaces, rules, enumeration, optimisation, explanation."""
