@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .errors import InputError
-from .units import Bytes, BytesPerSecond, FlopsPerSecond, Seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .units import Bytes, BytesPerSecond, FlopsPerSecond, Seconds
 
 Topology = Literal["switch", "mesh", "none"]
 Format = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "mxfp4", "nvfp4"]
