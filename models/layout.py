@@ -84,6 +84,8 @@ def recompute_code(label: str) -> int:
     return code
 
 
+#: Axes whose values are names rather than whole numbers.
+NAMED_AXES = ("sp", "schedule", "split", "recompute", "sharding")
 _NAMED = {"schedule": SCHEDULES, "split": SPLITS, "sharding": SHARDINGS}
 
 

@@ -41,28 +41,29 @@ Stage = tuple[Chunk, ...]
 
 
 @lru_cache(maxsize=4096)
-def layers_per_chunk(split: int, num_layers: int, chunks: int) -> tuple[int, ...]:
+def layers_per_chunk(split: int, num_layers: int, pp: int, vpp: int) -> tuple[int, ...]:
     """Return the number of decoder layers of every chunk along the model.
 
     ``even``: all equal. ``balanced``: none differs by more than one; the chunks
     that hold one less are the last and the first ones (they also hold head and
-    embedding), taken in turn from the last. ``first-last``: all equal but the first
-    and the last, which share what is left, the first having one more if it is odd;
-    the middle takes the smallest size that leaves each of them no larger than it.
+    embedding), taken in turn from the last. ``first-last``: all ranks equal but the
+    first and the last, which share what is left, the first taking more where it
+    does not halve; a rank's layers are cut evenly into its chunks. The middle ranks
+    have the smallest size with which neither end is larger than they are.
 
     Returns
     -------
     tuple of int
-        Empty where the family has no member of this size.
+        ``pp * vpp`` sizes; empty where the family has no member of this shape.
     """
-    base, extra = divmod(num_layers, chunks)
+    base, extra = divmod(num_layers, pp * vpp)
     match SPLITS[split]:
         case "even":
-            return (base,) * chunks if extra == 0 and base else ()
+            return (base,) * (pp * vpp) if extra == 0 and base else ()
         case "balanced":
-            return _balanced(base, extra, chunks) if base and extra else ()
+            return _balanced(base, extra, pp * vpp) if base and extra else ()
         case "first-last":
-            return _first_last(num_layers, chunks)
+            return _first_last(num_layers, pp, vpp)
         case name:
             raise AssertionError(f"no split family {name}")
 
@@ -74,14 +75,24 @@ def _balanced(base: int, extra: int, chunks: int) -> tuple[int, ...]:
     return (base,) * at_start + (base + 1,) * extra + (base,) * at_end
 
 
-def _first_last(num_layers: int, chunks: int) -> tuple[int, ...]:
-    if chunks < 3:
+def _first_last(num_layers: int, pp: int, vpp: int) -> tuple[int, ...]:
+    if pp < 3 or num_layers % vpp:
         return ()
-    middle = -(-num_layers // chunks)
-    ends = num_layers - (chunks - 2) * middle
+    rows = num_layers // vpp  # layers that the chunks of one depth hold together
+    middle = -(-rows // pp)
+    ends = rows - (pp - 2) * middle
     if ends < 2 or ends >= 2 * middle:
         return ()
-    return (ends - ends // 2, *(middle,) * (chunks - 2), ends // 2)
+    return (ends - ends // 2, *(middle,) * (pp - 2), ends // 2) * vpp
+
+
+def split_is_new(split: int, num_layers: int, pp: int, vpp: int) -> bool:
+    """Whether the family has a member of this shape that no earlier family has."""
+    member = layers_per_chunk(split, num_layers, pp, vpp)
+    return bool(member) and all(
+        layers_per_chunk(earlier, num_layers, pp, vpp) != member
+        for earlier in range(split)
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -89,7 +100,7 @@ def stages(
     architecture: Architecture, split: int, pp: int, vpp: int
 ) -> tuple[Stage, ...]:
     """Return for each pipeline rank its chunks; empty if the split has no member."""
-    counts = layers_per_chunk(split, architecture.num_layers, pp * vpp)
+    counts = layers_per_chunk(split, architecture.num_layers, pp, vpp)
     if not counts:
         return ()
     chunks, start = [], 0

@@ -1,0 +1,95 @@
+"""The values every axis can take in one problem, derived axes included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..models.errors import InputError
+from ..models.layout import DECIDED, Dims
+from .rules import Facts, Rule, rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..models.expr import Expr
+    from ..models.problem import Problem
+    from .space import Space
+
+#: Axes that do not shape the pipeline or the process groups; the fast lane keeps
+#: them as a grid beside the skeletons.
+INNER = ("recompute", "sharding")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Domains:
+    """A problem over a space: each axis's values, as numbers and as expressions.
+
+    Attributes
+    ----------
+    problem, space
+        What was asked.
+    values
+        For each decided and derived axis its codes, ascending.
+    dims
+        The same axes as expressions.
+    rules
+        The rules in force and their bodies, folded for this problem.
+    """
+
+    problem: Problem
+    space: Space
+    values: Mapping[str, tuple[int, ...]]
+    dims: Dims
+    rules: tuple[tuple[Rule, Expr], ...]
+
+
+def bind(problem: Problem, space: Space) -> Domains:
+    """Fix a space for a problem.
+
+    Raises
+    ------
+    InputError
+        If a pin lies outside its axis, or no ``mbs * dp`` divides the global batch.
+    """
+    values = {name: space.values(name, problem) for name in DECIDED}
+    world, batch = problem.cluster.world_size, problem.training.global_batch
+    dense = _quotients(world, values["tp"], values["pp"], values["cp"])
+    expert = _quotients(world, values["etp"], values["ep"], values["pp"])
+    micro = _quotients(batch, values["mbs"], dense)
+    if dense and not micro:
+        smallest = min(dense) * min(values["mbs"])
+        raise InputError(
+            f"the global batch must be a multiple of mbs * dp, got {batch:,}, which "
+            f"no mbs in {_short(values['mbs'])} and dp in {_short(dense)} divides; "
+            f"the nearest multiples are {_multiples(batch, smallest)}"
+        )
+    values |= {"dp": dense or (1,), "edp": expert or (1,), "m": micro or (1,)}
+    dims = Dims.of(values)
+    facts = Facts(problem=problem, dims=dims)
+    in_force = tuple(
+        (rule, rule.body(facts))
+        for rule in rules(problem.dialect)
+        if rule.kind == "hard" or rule.id in space.advice
+    )
+    return Domains(
+        problem=problem, space=space, values=values, dims=dims, rules=in_force
+    )
+
+
+def _quotients(number: int, *factors: Iterable[int]) -> tuple[int, ...]:
+    """Return number / (a * b * ...) wherever it is whole, ascending."""
+    products = {1}
+    for values in factors:
+        products = {p * v for p in products for v in values if p * v <= number}
+    return tuple(sorted({number // p for p in products if number % p == 0}))
+
+
+def _short(values: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, values[:8]))
+    return f"{{{shown}{', ...' if len(values) > 8 else ''}}}"
+
+
+def _multiples(batch: int, unit: int) -> str:
+    below = batch // unit * unit
+    return f"{below} and {below + unit}" if below else str(unit)

@@ -1,0 +1,161 @@
+"""The fast lane: complete enumeration by int64 arrays.
+
+Axes are joined one at a time; each rule is applied as soon as all its axes are
+there, so that the raw product is never built. What is left are the *skeletons*,
+rows of all axes but the inner ones, and beside them the grid of inner choices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..models.expr import Array, Evaluator, axes, equals
+from .domains import INNER, Domains
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..models.expr import Expr
+
+Mask = npt.NDArray[np.bool_]
+_ORDER = ("pp", "tp", "cp", "dp", "vpp", "schedule", "split", "mbs", "m")
+_REST = ("sp", "ep", "etp", "edp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Points:
+    """Legal points as skeletons by inner choices.
+
+    Attributes
+    ----------
+    skeletons
+        For each axis but the inner ones its codes, shape [n].
+    inner
+        For each inner axis its codes, shape [k].
+    legal
+        Which combinations break no rule, shape [n, k].
+    """
+
+    skeletons: Mapping[str, Array]
+    inner: Mapping[str, Array]
+    legal: Mask
+
+    @property
+    def count(self) -> int:
+        """Number of legal points."""
+        return int(self.legal.sum())
+
+    def columns(self, mask: Mask | None = None) -> dict[str, Array]:
+        """Return one row for each point of a mask (all legal ones if None)."""
+        rows, cells = np.nonzero(self.legal if mask is None else mask)
+        table = {name: column[rows] for name, column in self.skeletons.items()}
+        return table | {name: column[cells] for name, column in self.inner.items()}
+
+
+def derived(name: str, domains: Domains, table: Mapping[str, Array]) -> Array:
+    """Return a derived axis, rounded down; the rules drop what is not whole."""
+    problem = domains.problem
+    factors, number = {
+        "dp": (("tp", "pp", "cp"), problem.cluster.world_size),
+        "edp": (("etp", "ep", "pp"), problem.cluster.world_size),
+        "m": (("mbs", "dp"), problem.training.global_batch),
+    }[name]
+    divisor = np.ones(1, np.int64)
+    for factor in factors:
+        divisor = divisor * table[factor]
+    return number // np.maximum(divisor, 1)
+
+
+def legal_points(domains: Domains, skip: frozenset[str] = frozenset()) -> Points:
+    """Return every legal point of a problem's space.
+
+    Parameters
+    ----------
+    domains
+        The problem over its space.
+    skip
+        Ids of rules to leave out, for explanations.
+    """
+    waiting = [body for rule, body in domains.rules if rule.id not in skip]
+    table: dict[str, Array] = {}
+    for name in (*_ORDER, *_REST):
+        _join(name, domains, table)
+        waiting = _filter(table, waiting)
+    return _inner_grid(domains, table, waiting)
+
+
+def _join(name: str, domains: Domains, table: dict[str, Array]) -> None:
+    if name in ("dp", "edp", "m"):
+        table[name] = derived(name, domains, table)
+        domain = np.asarray(domains.values[name], np.int64)
+        keep = np.isin(table[name], domain)
+        _keep(table, keep)
+        return
+    values = np.asarray(domains.values[name], np.int64)
+    length = len(next(iter(table.values()))) if table else 1
+    for other in table:
+        table[other] = np.repeat(table[other], len(values))
+    table[name] = np.tile(values, length)
+
+
+def _filter(table: dict[str, Array], waiting: list[Expr]) -> list[Expr]:
+    """Apply the rules whose axes are all there; return the others."""
+    ready = [b for b in waiting if all(a.name in table for a in axes(b))]
+    for body in ready:
+        _keep(table, Evaluator(table)(body) != 0)
+    return [b for b in waiting if b not in set(ready)]
+
+
+def _keep(table: dict[str, Array], keep: Mask) -> None:
+    if not np.all(keep):
+        keep = np.broadcast_to(keep, next(iter(table.values())).shape)
+        for name in table:
+            table[name] = table[name][keep]
+
+
+def _inner_grid(
+    domains: Domains, table: Mapping[str, Array], waiting: list[Expr]
+) -> Points:
+    choices = list(product(*(domains.values[name] for name in INNER)))
+    grid = np.asarray(choices, np.int64).reshape(-1, len(INNER))
+    inner = {name: grid[:, i] for i, name in enumerate(INNER)}
+    alone = [b for b in waiting if all(a.name in INNER for a in axes(b))]
+    for body in alone:
+        _keep(inner, Evaluator(inner)(body) != 0)
+    skeletons = dict(table)
+    shape = (len(table["pp"]), len(inner[INNER[0]]))
+    columns = {k: v[:, None] for k, v in skeletons.items()}
+    columns |= {k: v[None, :] for k, v in inner.items()}
+    evaluate, legal = Evaluator(columns), np.ones(shape, bool)
+    for body in waiting:
+        if body not in alone:
+            legal &= evaluate(body) != 0
+    return Points(skeletons=skeletons, inner=inner, legal=legal)
+
+
+def derived_equalities(domains: Domains) -> tuple[Expr, ...]:
+    """Return the equations that define the derived axes."""
+    d, problem = domains.dims, domains.problem
+    world, batch = problem.cluster.world_size, problem.training.global_batch
+    return (
+        equals(d.tp * d.pp * d.cp * d.dp, world),
+        equals(d.etp * d.ep * d.pp * d.edp, world),
+        equals(d.mbs * d.dp * d.m, batch),
+    )
+
+
+def raw_count(domains: Domains) -> int:
+    """Return the size of the product of the decided axes."""
+    size = 1
+    for name in (*_ORDER, *_REST, *INNER):
+        if name not in ("dp", "edp", "m"):
+            size *= len(domains.values[name])
+    return size
+
+
+Progress = "Callable[[str, int, int], None]"
