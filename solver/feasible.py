@@ -155,18 +155,20 @@ def _by_cpsat(
     progress: Callable[[str, int, int], None] | None,
 ) -> FeasibleSet:
     from .cpsat.enumerate import enumerate_cpsat
-    from .peaks import Peaks
 
-    memory = Peaks(domains)
-    fits = None if rules_only else memory.fits
-    found = enumerate_cpsat(domains, fits, progress)
+    memory = None
+    if not rules_only:
+        from .peaks import Peaks
+
+        memory = Peaks(domains)
+    found = enumerate_cpsat(domains, memory.fits if memory else None, progress)
     order = _order(found)
     columns = {n: found[n][order] for n in NAMES}
     return FeasibleSet(
         problem=domains.problem,
         space=domains.space,
         columns=columns,
-        peak_bytes=None if rules_only else memory.of_columns(columns),
+        peak_bytes=memory.of_columns(columns) if memory else None,
         legal_count=legal_points(domains).count,
         engine=engine,
     )

@@ -119,14 +119,14 @@ def _solve_shape(
     if memory:
         encoder.require(substitute(memory(shape), shape))
     known = {**shape, **fixed}
-    found = _enumerate(encoder.model, variables)
+    found = solutions(encoder.model, variables)
     index = {name: i for i, name in enumerate(free)}
     return [
         tuple(known[n] if n in known else row[index[n]] for n in names) for row in found
     ]
 
 
-def _enumerate(
+def solutions(
     model: cp_model.CpModel, variables: list[cp_model.IntVar]
 ) -> list[tuple[int, ...]]:
     """Return every solution, projected on the variables that decide all others."""
