@@ -1,0 +1,280 @@
+"""Parameters: which tensors a model has, how many numbers, and how many on a rank.
+
+Letters: h hidden, V vocabulary, a heads, g key/value heads, d head dim, f width of a
+feed-forward network, E experts.
+
+The tensors are Megatron-Core's: queries, keys and values are one projection, the two
+inputs of a gated network another. A checkpoint that keeps them apart has as many
+numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Literal
+
+from .architecture import Attention, DenseFFN, MoE
+from .expr import ceil_div, exact_div, total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .architecture import Architecture, LatentAttention, Layer
+    from .expr import Expr
+    from .layout import Dims
+
+Shard = Literal["column", "row", "replicated", "vocab", "expert", "expert-bias"]
+
+#: Megatron's ``--make-vocab-size-divisible-by``: rows per rank are a multiple of it.
+VOCAB_MULTIPLE = 128
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One parameter tensor of the whole model.
+
+    Attributes
+    ----------
+    name
+        As in Megatron-Core, without the prefix of the layer.
+    shape
+        Unsharded shape; the first dimension of an expert's tensor counts experts.
+    shard
+        What divides it: ``column`` and ``row`` tp, ``vocab`` tp after padding,
+        ``expert`` ep and etp, ``expert-bias`` ep alone, ``replicated`` nothing.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    shard: Shard
+
+    @property
+    def count(self) -> int:
+        """Numbers in the unsharded tensor."""
+        return prod(self.shape)
+
+
+def _norm(architecture: Architecture, name: str, width: int) -> list[Tensor]:
+    tensors = [Tensor(f"{name}.weight", (width,), "replicated")]
+    if architecture.norm_bias:
+        tensors.append(Tensor(f"{name}.bias", (width,), "replicated"))
+    return tensors
+
+
+def _attention(arch: Architecture, attention: Attention) -> list[Tensor]:
+    h, d = arch.hidden, attention.head_dim
+    queries, keys = attention.heads * d, attention.kv_heads * d
+    tensors = [Tensor("linear_qkv.weight", (queries + 2 * keys, h), "column")]
+    if attention.qkv_bias:
+        tensors.append(Tensor("linear_qkv.bias", (queries + 2 * keys,), "column"))
+    if attention.qk_norm == "head":
+        tensors += _norm(arch, "q_layernorm", d) + _norm(arch, "k_layernorm", d)
+    elif attention.qk_norm == "full":
+        tensors.append(Tensor("q_layernorm.weight", (queries,), "column"))
+        tensors.append(Tensor("k_layernorm.weight", (keys,), "column"))
+    if attention.sinks:
+        tensors.append(Tensor("softmax_offset", (attention.heads,), "column"))
+    tensors.append(Tensor("linear_proj.weight", (h, queries), "row"))
+    if attention.out_bias:
+        tensors.append(Tensor("linear_proj.bias", (h,), "replicated"))
+    return tensors
+
+
+def _latent(arch: Architecture, attention: LatentAttention) -> list[Tensor]:
+    h, heads = arch.hidden, attention.heads
+    queries = heads * (attention.nope_dim + attention.rope_dim)
+    tensors = []
+    if attention.q_rank is None:
+        tensors.append(Tensor("linear_q_proj.weight", (queries, h), "column"))
+    else:
+        rank = attention.q_rank
+        tensors.append(Tensor("linear_q_down_proj.weight", (rank, h), "replicated"))
+        tensors += _norm(arch, "q_layernorm", rank)
+        tensors.append(Tensor("linear_q_up_proj.weight", (queries, rank), "column"))
+    rank = attention.kv_rank
+    down = (rank + attention.rope_dim, h)
+    up = (heads * (attention.nope_dim + attention.v_dim), rank)
+    tensors.append(Tensor("linear_kv_down_proj.weight", down, "replicated"))
+    tensors += _norm(arch, "kv_layernorm", rank)
+    tensors.append(Tensor("linear_kv_up_proj.weight", up, "column"))
+    tensors.append(Tensor("linear_proj.weight", (h, heads * attention.v_dim), "row"))
+    return tensors
+
+
+def _network(h: int, ffn: int, gated: bool, bias: bool, prefix: str) -> list[Tensor]:
+    wide = ffn * (2 if gated else 1)
+    tensors = [
+        Tensor(f"{prefix}.linear_fc1.weight", (wide, h), "column"),
+        Tensor(f"{prefix}.linear_fc2.weight", (h, ffn), "row"),
+    ]
+    if bias:
+        tensors.append(Tensor(f"{prefix}.linear_fc1.bias", (wide,), "column"))
+        tensors.append(Tensor(f"{prefix}.linear_fc2.bias", (h,), "replicated"))
+    return tensors
+
+
+def _experts(h: int, moe: MoE) -> list[Tensor]:
+    experts, wide = moe.experts, moe.ffn * (2 if moe.gated else 1)
+    tensors = [Tensor("router.weight", (experts, h), "replicated")]
+    if moe.router_bias:
+        tensors.append(Tensor("router.bias", (experts,), "replicated"))
+    tensors += [
+        Tensor("experts.linear_fc1.weight", (experts, wide, h), "expert"),
+        Tensor("experts.linear_fc2.weight", (experts, h, moe.ffn), "expert"),
+    ]
+    if moe.bias:
+        tensors += [
+            Tensor("experts.linear_fc1.bias", (experts, wide), "expert"),
+            Tensor("experts.linear_fc2.bias", (experts, h), "expert-bias"),
+        ]
+    if moe.shared_ffn:
+        tensors += _network(
+            h, moe.shared_ffn, moe.gated, moe.bias, prefix="shared_experts"
+        )
+        if moe.shared_gate:
+            tensors.append(Tensor("shared_experts.gate", (1, h), "replicated"))
+    return tensors
+
+
+def layer_tensors(architecture: Architecture, layer: Layer) -> tuple[Tensor, ...]:
+    """Return the parameters of one decoder layer.
+
+    Parameters
+    ----------
+    architecture
+        The model the layer belongs to: its width and kind of norm.
+    layer
+        One of its layers.
+    """
+    tensors: list[Tensor] = []
+    for index in range(layer.norms):
+        tensors += _norm(architecture, f"norm{index}", architecture.hidden)
+    if isinstance(layer.attention, Attention):
+        tensors += _attention(architecture, layer.attention)
+    else:
+        tensors += _latent(architecture, layer.attention)
+    network = layer.feed_forward
+    if isinstance(network, DenseFFN):
+        h = architecture.hidden
+        tensors += _network(h, network.ffn, network.gated, network.bias, "mlp")
+    else:
+        tensors += _experts(architecture.hidden, network)
+    return tuple(tensors)
+
+
+def embedding_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
+    """Return the parameters in front of the first decoder layer."""
+    arch = architecture
+    tensors = [Tensor("word_embeddings.weight", (arch.vocab, arch.hidden), "vocab")]
+    if arch.position == "learned":
+        shape = (arch.max_positions, arch.hidden)
+        tensors.append(Tensor("position_embeddings.weight", shape, "replicated"))
+    if arch.embedding_norm:
+        tensors += _norm(arch, "embedding_norm", arch.hidden)
+    return tuple(tensors)
+
+
+def head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
+    """Return the final norm and the output projection, the latter even if tied."""
+    arch = architecture
+    tensors = _norm(arch, "final_layernorm", arch.hidden) if arch.final_norm else []
+    tensors.append(Tensor("output_layer.weight", (arch.vocab, arch.hidden), "vocab"))
+    if arch.head_bias:
+        tensors.append(Tensor("output_layer.bias", (arch.vocab,), "vocab"))
+    return tuple(tensors)
+
+
+def mtp_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
+    """Return the parameters of one multi-token-prediction layer.
+
+    Two norms, a projection of token and state onto the hidden width, a decoder
+    layer of the last layer's kind and a final norm; embedding and output projection
+    are the model's own.
+    """
+    arch = architecture
+    h = arch.hidden
+    tensors = _norm(arch, "enorm", h) + _norm(arch, "hnorm", h)
+    tensors.append(Tensor("eh_proj.weight", (h, 2 * h), "column"))
+    tensors += layer_tensors(arch, arch.layers[-1])
+    tensors += _norm(arch, "final_layernorm", h)
+    return tuple(tensors)
+
+
+def parameter_count(architecture: Architecture, *, mtp: bool = False) -> int:
+    """Return the number of parameters of the whole model.
+
+    Parameters
+    ----------
+    architecture
+        The model; tied embeddings count once, the vocabulary is not padded.
+    mtp
+        Whether to add the multi-token-prediction layers, which published totals
+        leave out.
+    """
+    arch = architecture
+    by_kind = [_count(layer_tensors(arch, kind)) for kind in arch.kinds]
+    whole = sum(by_kind[k] for k in arch.kind_of_layer)
+    whole += _count(embedding_tensors(arch)) + _count(head_tensors(arch))
+    if arch.tied:
+        whole -= arch.vocab * arch.hidden
+    if mtp:
+        whole += arch.mtp_layers * _count(mtp_tensors(arch))
+    return whole
+
+
+def _count(tensors: Iterable[Tensor]) -> int:
+    return sum(t.count for t in tensors)
+
+
+def vocab_rows(
+    architecture: Architecture, dims: Dims, multiple: int = VOCAB_MULTIPLE
+) -> Expr:
+    """Return a rank's rows of embedding and head, after padding.
+
+    The vocabulary is padded to a multiple of ``multiple * tp`` (Megatron's
+    ``--make-vocab-size-divisible-by``, 128 unless given).
+    """
+    return multiple * ceil_div(architecture.vocab, multiple * dims.tp)
+
+
+def local_count(tensor: Tensor, dims: Dims, rows: Expr) -> Expr:
+    """Return how many numbers of a tensor lie on one rank.
+
+    Parameters
+    ----------
+    tensor
+        The tensor; the fused query/key/value projection is divided by tp even where
+        tp exceeds the key/value heads.
+    dims
+        The axes.
+    rows
+        A rank's rows of the padded vocabulary.
+    """
+    match tensor.shard:
+        case "column" | "row":
+            return exact_div(tensor.count, dims.tp)
+        case "vocab":
+            return rows * prod(tensor.shape[1:])
+        case "expert":
+            return exact_div(tensor.count, dims.ep * dims.etp)
+        case "expert-bias":
+            return exact_div(tensor.count, dims.ep)
+        case "replicated":
+            return total((tensor.count,))
+
+
+def local_counts(
+    tensors: Iterable[Tensor], dims: Dims, rows: Expr
+) -> tuple[Expr, Expr]:
+    """Return a rank's numbers in dense tensors and in experts' tensors.
+
+    The two are apart because different groups of ranks hold the same ones: dp * cp
+    for dense tensors, edp for experts.
+    """
+    dense: list[Expr] = []
+    expert: list[Expr] = []
+    for tensor in tensors:
+        is_expert = tensor.shard in ("expert", "expert-bias")
+        (expert if is_expert else dense).append(local_count(tensor, dims, rows))
+    return total(dense), total(expert)
