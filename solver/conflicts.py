@@ -43,7 +43,7 @@ def explain(domains: Domains, points: Points, peaks: Array) -> Infeasible:
     points
         The points that the rules allow; none of them fits.
     peaks
-        Peak bytes of every point, shape [n, k].
+        Peak bytes of every point, shape of ``points.legal``.
     """
     if points.count:
         return _too_large(domains, points, peaks)
@@ -62,9 +62,9 @@ def explain(domains: Domains, points: Points, peaks: Array) -> Infeasible:
 def _too_large(domains: Domains, points: Points, peaks: Array) -> Infeasible:
     """Name memory, by the legal configuration that needs least."""
     cost = np.where(points.legal, peaks, np.iinfo(np.int64).max)
-    row, cell = np.unravel_index(int(np.argmin(cost)), cost.shape)
-    point = {n: int(c[row]) for n, c in points.skeletons.items()}
-    point |= {n: int(c[cell]) for n, c in points.inner.items()}
+    cheapest = np.zeros(cost.shape, bool)
+    cheapest.flat[int(np.argmin(cost))] = True
+    point = {n: int(c[0]) for n, c in points.columns(cheapest).items()}
     layout = Layout.from_point(point)
     per_rank = rank_peaks(domains, layout)
     limit = domains.problem.cluster.device.hbm_bytes

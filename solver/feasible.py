@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from .space import Space
 
 Engine = Literal["vector", "cpsat", "both"]
-Progress = "Callable[[str, int, int], None]"
 NAMES = (*DECIDED, *DERIVED)
 
 

@@ -87,9 +87,10 @@ class Peaks:
         points: Points,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> Array:
-        """Return the peak over ranks of every point, shape [n, k], in bytes."""
-        rows = {k: v[:, None] for k, v in points.skeletons.items()}
-        inner = {k: v[None, :] for k, v in points.inner.items()}
+        """Return the peak over ranks of every point, shape of ``legal``, bytes."""
+        grid = points.grid()
+        rows = {k: grid[k] for k in points.skeletons}
+        inner = {k: grid[k] for k in points.inner}
         return self._evaluate(rows, inner, points.legal.shape, progress)
 
     def of_columns(self, columns: Mapping[str, Array]) -> Array:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .answer import Projection
     from .space import Space
 
-Progress = "Callable[[str, int, int], None]"
 _BATCH = 64
 
 

@@ -8,7 +8,6 @@ rows of all axes but the inner ones, and beside them the grid of inner choices.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,16 +28,16 @@ _REST = ("sp", "ep", "etp", "edp")
 
 @dataclass(frozen=True, kw_only=True)
 class Points:
-    """Legal points as skeletons by inner choices.
+    """Legal points as skeletons by inner choices, never as rows.
 
     Attributes
     ----------
     skeletons
         For each axis but the inner ones its codes, shape [n].
     inner
-        For each inner axis its codes, shape [k].
+        For each inner axis its codes, shape [k] of that axis.
     legal
-        Which combinations break no rule, shape [n, k].
+        Which combinations break no rule, shape [n, k of each inner axis in turn].
     """
 
     skeletons: Mapping[str, Array]
@@ -50,11 +49,27 @@ class Points:
         """Number of legal points."""
         return int(self.legal.sum())
 
+    def grid(self) -> dict[str, Array]:
+        """Return every axis with a dimension of its own, so that they broadcast."""
+        return spread(self.skeletons, self.inner)
+
     def columns(self, mask: Mask | None = None) -> dict[str, Array]:
         """Return one row for each point of a mask (all legal ones if None)."""
-        rows, cells = np.nonzero(self.legal if mask is None else mask)
+        rows, *cells = np.nonzero(self.legal if mask is None else mask)
         table = {name: column[rows] for name, column in self.skeletons.items()}
-        return table | {name: column[cells] for name, column in self.inner.items()}
+        pairs = zip(self.inner.items(), cells, strict=True)
+        return table | {name: codes[cell] for (name, codes), cell in pairs}
+
+
+def spread(
+    skeletons: Mapping[str, Array], inner: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Give skeletons the first dimension and each inner axis one of its own."""
+    depth = len(inner)
+    table = {name: c.reshape(-1, *(1,) * depth) for name, c in skeletons.items()}
+    for i, (name, codes) in enumerate(inner.items()):
+        table[name] = codes.reshape(*(1,) * (i + 1), -1, *(1,) * (depth - i - 1))
+    return table
 
 
 def derived(name: str, domains: Domains, table: Mapping[str, Array]) -> Array:
@@ -121,21 +136,17 @@ def _keep(table: dict[str, Array], keep: Mask) -> None:
 def _inner_grid(
     domains: Domains, table: Mapping[str, Array], waiting: list[Expr]
 ) -> Points:
-    choices = list(product(*(domains.values[name] for name in INNER)))
-    grid = np.asarray(choices, np.int64).reshape(-1, len(INNER))
-    inner = {name: grid[:, i] for i, name in enumerate(INNER)}
-    alone = [b for b in waiting if all(a.name in INNER for a in axes(b))]
-    for body in alone:
-        _keep(inner, Evaluator(inner)(body) != 0)
-    skeletons = dict(table)
-    shape = (len(table["pp"]), len(inner[INNER[0]]))
-    columns = {k: v[:, None] for k, v in skeletons.items()}
-    columns |= {k: v[None, :] for k, v in inner.items()}
-    evaluate, legal = Evaluator(columns), np.ones(shape, bool)
+    inner = {name: np.asarray(domains.values[name], np.int64) for name in INNER}
+    for name in INNER:
+        alone = [b for b in waiting if [a.name for a in axes(b)] == [name]]
+        for body in alone:
+            inner[name] = inner[name][Evaluator(inner)(body) != 0]
+        waiting = [b for b in waiting if b not in alone]
+    shape = (len(table["pp"]), *(len(codes) for codes in inner.values()))
+    evaluate, legal = Evaluator(spread(table, inner)), np.ones(shape, bool)
     for body in waiting:
-        if body not in alone:
-            legal &= evaluate(body) != 0
-    return Points(skeletons=skeletons, inner=inner, legal=legal)
+        legal &= evaluate(body) != 0
+    return Points(skeletons=dict(table), inner=inner, legal=legal)
 
 
 def derived_equalities(domains: Domains) -> tuple[Expr, ...]:
@@ -156,6 +167,3 @@ def raw_count(domains: Domains) -> int:
         if name not in ("dp", "edp", "m"):
             size *= len(domains.values[name])
     return size
-
-
-Progress = "Callable[[str, int, int], None]"

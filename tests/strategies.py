@@ -179,3 +179,63 @@ def problems(draw: st.DrawFn) -> tuple[Problem, Space]:
     }
     advice = ("tp-node",) if draw(st.booleans()) else ()
     return problem, Space(name="drawn", version=1, axes=axes, advice=advice)
+
+
+def plain_problem(
+    *, nodes: int = 1, gpus_per_node: int = 8, global_batch: int = 32, **device: int
+) -> tuple[Problem, Space]:
+    """Return a small dense model on a small cluster, and a space for it."""
+    architecture = Architecture(
+        name="plain",
+        hidden=512,
+        vocab=32000,
+        layers=(
+            Layer(
+                attention=Attention(heads=8, kv_heads=4, head_dim=64),
+                feed_forward=DenseFFN(ffn=1536, gated=True),
+            ),
+        )
+        * 8,
+    )
+    cluster = Cluster(
+        name="plain",
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        device=Device(
+            name="plain",
+            vendor="nvidia",
+            hbm_bytes=device.get("hbm_bytes", 2**34),
+            nominal_hbm_gb=16.0,
+            peak_flops={"bf16": 100e12},
+            hbm_bandwidth=1e12,
+            host_bandwidth=32e9,
+        ),
+        fabric=Fabric(
+            scale_up_size=gpus_per_node,
+            scale_up_bandwidth=300e9,
+            scale_up_latency=1e-6,
+            topology="switch",
+            nic_bandwidth=25e9,
+            nic_latency=5e-6,
+            nics_per_node=gpus_per_node,
+        ),
+    )
+    problem = Problem(
+        architecture=architecture,
+        cluster=cluster,
+        training=Training(seq_len=512, global_batch=global_batch),
+    )
+    axes = {
+        **{n: (1, 2, 4) for n in ("tp", "pp")},
+        "vpp": (1, 2),
+        "cp": (1, 2),
+        "ep": (1,),
+        "etp": (1,),
+        "mbs": (1, 2),
+        "sp": (0, 1),
+        "schedule": (0, 1),
+        "split": (0, 1),
+        "recompute": (0, RECOMPUTE_FULL),
+        "sharding": (0, 1),
+    }
+    return problem, Space(name="plain", version=1, axes=axes, advice=())
