@@ -85,16 +85,43 @@ class Clash:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Correction:
+    """Rules without which a point is feasible, and that point.
+
+    ``missing_bytes`` is the least memory to add to the device where ``memory`` is
+    among the rules, else 0.
+    """
+
+    rules: tuple[str, ...]
+    missing_bytes: int
+    witness: Layout
+
+
+@dataclass(frozen=True, kw_only=True)
 class Infeasible:
     """Proof that no configuration of the space is feasible.
 
-    ``clashes`` is a minimal set of rules that exclude each other in this space;
-    ``missing_bytes`` is how much more memory the least demanding legal
-    configuration needs on its worst rank, None if memory takes no part.
+    Attributes
+    ----------
+    clashes
+        The smallest conflict, each rule with its sentence.
+    conflicts
+        Every minimal set of rules that no point of the space keeps at once.
+    corrections
+        Every minimal set of rules without which a point is feasible.
+    missing_bytes
+        What the least demanding legal configuration lacks on its worst rank, None
+        if memory alone is no correction.
+    nearest
+        That configuration.
+    legal_count
+        Configurations that the rules allow; none of them fits.
     """
 
     problem: Problem
     clashes: tuple[Clash, ...]
+    conflicts: tuple[tuple[str, ...], ...]
+    corrections: tuple[Correction, ...]
     missing_bytes: int | None
     nearest: Layout | None
     space: str

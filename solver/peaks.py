@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..models.expr import Evaluator, at_most, maximum
-from ..models.layout import SCHEDULES
+from ..models.expr import Evaluator, as_expr, at_most, maximum
+from ..models.layout import SCHEDULES, SPLITS
 from ..models.memory import MemoryModel
 from ..models.pipeline.inflight import in_flight, saturation
 from ..models.stages import Chunk, stages
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 Held = tuple[tuple[int, ...], ...]
 Rank = tuple["Stage", Held]
+#: The peak of a shape with more chunks than layers: more than any device has.
+NO_MEMORY = 2**61
+_1F1B = SCHEDULES.index("1f1b")
+_INTERLEAVED = SCHEDULES.index("interleaved")
 _KEY = ("schedule", "pp", "vpp", "split")
 
 
@@ -53,10 +57,21 @@ class Peaks:
         return self._domains.problem.cluster.device.hbm_bytes
 
     def key(self, shape: dict[str, int]) -> tuple[int, ...]:
-        """Name a shape so that shapes with equal memory share the name."""
-        schedule, pp, vpp, split = (shape[n] for n in _KEY)
+        """Name a shape so that shapes with equal memory share the name.
+
+        A shape that breaks pipeline rules, of which only explanations ask, is
+        measured as its nearest legal one; it has no name, and no memory, if there
+        are more chunks than layers.
+        """
+        pp, vpp = shape["pp"], shape["vpp"] if shape["pp"] > 1 else 1
+        schedule = _INTERLEAVED if vpp > 1 else _1F1B
         enough = saturation(SCHEDULES[schedule], pp, vpp)
-        return schedule, pp, vpp, split, min(shape["m"], enough)
+        m = shape["m"] if vpp == 1 else -(-shape["m"] // pp) * pp
+        arch = self._domains.problem.architecture
+        for split in dict.fromkeys((shape["split"], *range(len(SPLITS)))):
+            if stages(arch, split, pp, vpp):
+                return schedule, pp, vpp, split, min(m, enough)
+        return ()
 
     def ranks(self, key: tuple[int, ...]) -> tuple[Rank, ...]:
         """Return for each rank its chunks and what the schedule holds on it."""
@@ -67,6 +82,8 @@ class Peaks:
 
     def worst(self, key: tuple[int, ...]) -> tuple[Expr, ...]:
         """Return the peaks of the ranks that no other rank exceeds everywhere."""
+        if not key:
+            return (as_expr(NO_MEMORY),)
         if key not in self._shapes:
             kept = undominated(self.ranks(key))
             self._shapes[key] = tuple(self.peak(rank) for rank in kept)
@@ -110,7 +127,7 @@ class Peaks:
         sorted_peaks = np.zeros(size, np.int64)
         for i, key in enumerate(keys):
             part = slice(starts[i], starts[i + 1])
-            columns = {k: v[part] for k, v in rows.items()} | inner
+            columns = {**{k: v[part] for k, v in rows.items()}, **inner}
             worst = maximum(*self.worst(key))
             sorted_peaks[part] = Evaluator(columns)(worst)
             if progress:

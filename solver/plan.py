@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .answer import Answer, Certificate, Choice, Infeasible, Memory
-from .conflicts import explain
 from .domains import Domains, bind
 from .feasible import NAMES
 from .peaks import Peaks
@@ -65,7 +64,9 @@ def plan(
     peaks = memory.of_points(points, progress)
     mask = points.legal & (peaks <= memory.limit)
     if not mask.any():
-        return explain(domains, points, peaks)
+        from .explain import explain
+
+        return explain(domains, points.count)
     columns = points.columns(mask)
     scores = Scores(problem)
     bounds = scores.bounds(columns)

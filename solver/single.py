@@ -101,7 +101,7 @@ def broken_rules(problem: Problem, layout: Layout) -> tuple[Clash, ...]:
 def clash(rule: Rule, facts: Facts, point: Mapping[str, int]) -> Clash:
     """Fill a rule's sentence with the problem's constants and a point's axes."""
     shown = ", ".join(
-        f"{n}={axis_label(n, point[n])}" for n in DECIDED if n in _words(rule.sentence)
+        f"{n}={axis_label(n, point[n])}" for n in DECIDED if n in words(rule.sentence)
     )
     sentence = rule.sentence.format(**facts.constants)
     return Clash(
@@ -109,26 +109,25 @@ def clash(rule: Rule, facts: Facts, point: Mapping[str, int]) -> Clash:
     )
 
 
-def _words(sentence: str) -> set[str]:
+def words(sentence: str) -> set[str]:
+    """Return the words of a sentence, to see which axes it names."""
     return set(sentence.replace(":", " ").replace(",", " ").replace(")", " ").split())
 
 
 def _memory_clash(domains: Domains, layout: Layout) -> list[Clash]:
-    per_rank = rank_peaks(domains, layout)
+    worst = max(rank_peaks(domains, layout))
     limit = domains.problem.cluster.device.hbm_bytes
-    worst = max(per_rank)
-    if worst <= limit:
-        return []
-    return [memory_clash(worst, per_rank.index(worst), limit)]
+    return [memory_clash(worst, layout, limit)] if worst > limit else []
 
 
-def memory_clash(peak: int, rank: int, limit: int) -> Clash:
-    """Say by how many bytes a peak exceeds the device."""
+def memory_clash(peak: int, layout: Layout, limit: int) -> Clash:
+    """Say by how many bytes the worst rank of a layout exceeds the device."""
+    shown = " ".join(f"{n}={axis_label(n, c)}" for n, c in layout.point().items())
     return Clash(
         rule="memory",
-        sentence=f"the peak of every pipeline rank is at most what the device offers, "
-        f"{limit:,} bytes; got {peak:,} bytes on rank {rank}, {peak - limit:,} bytes "
-        "too many",
+        sentence=f"the peak of every pipeline rank is at most what a process can use "
+        f"on the device, {limit:,} bytes; got {peak:,} bytes, {peak - limit:,} too "
+        f"many, with {shown}",
     )
 
 
