@@ -207,6 +207,14 @@ class Architecture:
                 f"{self.max_positions}"
             )
 
+    def __hash__(self) -> int:
+        """Hash once: a model has a hundred layers and is a key of many caches."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, name) for name in field_names(type(self))))
+
     @cached_property
     def kinds(self) -> tuple[Layer, ...]:
         """The distinct layers, in order of first appearance."""
