@@ -70,3 +70,10 @@ def runs(vpp: int, m: int, group: int) -> Ints:
     full, rest = divmod(m, group)
     sizes = [group] * (full * vpp) + ([rest] * vpp if rest else [])
     return np.cumsum([0, *sizes])
+
+
+def units(vpp: int, m: int, group: int) -> tuple[Ints, Ints]:
+    """Return chunk and micro-batch of every forward unit, each of shape [m * vpp]."""
+    done = forward_units(np.arange(m * vpp + 1), vpp, m, group)
+    chunk = np.diff(done, axis=0).argmax(axis=1)
+    return chunk, done[np.arange(m * vpp), chunk]

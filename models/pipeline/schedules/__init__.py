@@ -1,0 +1,1 @@
+"""Orders of operations of every known schedule."""
