@@ -1,0 +1,96 @@
+"""What embedding, head, loss and multi-token prediction keep.
+
+Letters: T tokens of the residual stream, n of a sequence shard, h width, V/tp a
+rank's rows of the padded vocabulary. Sources: models/common/embeddings, tensor_parallel
+(layers.py, cross_entropy.py), fusions/fused_cross_entropy.py and
+transformer/multi_token_prediction.py of Megatron-Core 0.16.1; cross_entropy.py of
+TransformerEngine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..architecture import LatentAttention
+from .entries import Entry, norm_statistics
+from .layers import layer_entries
+
+if TYPE_CHECKING:
+    from ..expr import Expr
+    from .entries import Context, Entries, Recompute
+
+
+def embedding_entries(context: Context) -> Entries:
+    """Yield what one embedding of a micro-batch's tokens keeps."""
+    h, units = context.hidden, context.units
+    yield Entry("tokens local to the vocabulary shard", "int64", "[n]", 1, units.split)
+    yield Entry("mask of foreign tokens", "bool", "[n]", 1, units.split)
+    if context.architecture.embedding_norm:
+        unit = units.tokens
+        yield Entry("embedding norm input", context.dtype, f"[n, {h}]", h, unit)
+        yield from norm_statistics(context, "embedding norm", unit)
+    if context.training.dropout:
+        yield Entry("embedding dropout mask", "bool", f"[T, {h}]", h, units.shard)
+
+
+def final_norm_entries(context: Context) -> Entries:
+    """Yield what the norm before the head keeps, apart from its output."""
+    if context.architecture.final_norm:
+        h, unit = context.hidden, context.units.shard
+        yield Entry("final norm input", context.dtype, f"[T, {h}]", h, unit)
+        yield from norm_statistics(context, "final norm", unit)
+
+
+def loss_entries(context: Context, rows: Expr) -> Entries:
+    """Yield what one output projection with its cross-entropy keeps."""
+    h, units = context.hidden, context.units
+    logits = units.logits(rows)
+    yield Entry("output projection input", context.dtype, f"[T, {h}]", h, units.shard)
+    if context.training.cross_entropy == "te-fused":
+        yield Entry("gradient of the logits", context.dtype, "[n, V/tp]", 1, logits)
+        return
+    yield Entry("softmax of the logits", "fp32", "[n, V/tp]", 1, logits)
+    yield Entry(
+        "targets local to the vocabulary shard", "int64", "[n]", 1, units.tokens
+    )
+    yield Entry("mask of foreign targets", "bool", "[n]", 1, units.tokens)
+
+
+def mtp_entries(context: Context, recompute: Recompute) -> Entries:
+    """Yield what one multi-token-prediction layer keeps, its loss apart.
+
+    The norm of the state reads what the previous output projection keeps; the layer's
+    input is a view of the gathered projection under sequence parallelism.
+    """
+    h, units, dtype = context.hidden, context.units, context.dtype
+    layer = context.architecture.layers[-1]
+    yield from embedding_entries(context)
+    yield Entry("token norm input", dtype, f"[T, {h}]", h, units.shard)
+    if recompute.full:
+        yield from final_norm_entries(context)
+        return
+    yield from norm_statistics(context, "token norm", units.shard)
+    yield from norm_statistics(context, "state norm", units.shard)
+    wide = 2 * h
+    yield Entry("token and state", dtype, f"[T, {wide}]", wide, units.shard)
+    yield Entry(
+        "rest of the gathered input", dtype, f"[n - T, {h}]", h, units.unsharded
+    )
+    yield from layer_entries(context, layer, recompute)
+    yield from final_norm_entries(context)
+
+
+def model_entries(context: Context, recompute: Recompute) -> Entries:
+    """Yield what is kept once for all layers and micro-batches of a rank."""
+    units = context.units
+    dense = [
+        kind.attention
+        for kind in context.architecture.kinds
+        if not isinstance(kind.attention, LatentAttention)
+    ]
+    if recompute.full:
+        if context.rope and dense:
+            d = dense[0].head_dim
+            yield Entry("rotary table", "fp32", f"[s, 1, 1, {d}]", d, units.positions)
+    elif context.kernels.is_te and "core_attn" not in recompute:
+        yield Entry("sequence starts", "int32", "[b + 1]", 1, units.boundaries)

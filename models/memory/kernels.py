@@ -1,0 +1,82 @@
+"""Which kernels run: the choices of a framework that decide what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..parameters import VOCAB_MULTIPLE
+
+Implementation = Literal["te", "local"]
+Dispatcher = Literal["alltoall", "allgather", "flex"]
+AuxLoss = Literal["none", "aux", "seq-aux"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernels:
+    """Kernels and fusions of Megatron-Core, as far as they change bytes.
+
+    Attributes
+    ----------
+    implementation
+        ``te``: layers of TransformerEngine (norms fused into the next projection,
+        fused attention); ``local``: Megatron's own layers.
+    flash
+        Whether the local implementation uses flash attention; otherwise the scores
+        are kept, s * s numbers per head.
+    softmax_fp32
+        Whether unfused attention takes its softmax in 32 bits.
+    activation_fusion
+        Whether the activation (with its bias and routing weight) is one kernel.
+    rope_fusion
+        Whether rotary embedding is one kernel; otherwise cosine and sine are kept
+        twice in each layer.
+    permute_fusion
+        Whether the permutation of tokens to experts is one kernel.
+    dispatcher
+        How tokens reach their experts.
+    router_fp32
+        Whether the router's logits are in 32 bits.
+    pre_softmax
+        Whether the softmax runs over all experts before the choice.
+    aux_loss, z_loss
+        Auxiliary losses of the router.
+    capacity
+        Capacity factor as a ratio of whole numbers, expert inputs padded to it, or
+        None for dropless routing.
+    latent_norm
+        Whether multi-head latent attention norms its compressed queries and keys.
+    parameter_bytes
+        Bytes of a number in weights and activations: 2, or 4 for fp32.
+    vocab_multiple
+        The vocabulary is padded to a multiple of this times tp.
+    """
+
+    implementation: Implementation = "te"
+    flash: bool = True
+    softmax_fp32: bool = False
+    activation_fusion: bool = True
+    rope_fusion: bool = True
+    permute_fusion: bool = False
+    dispatcher: Dispatcher = "alltoall"
+    router_fp32: bool = False
+    pre_softmax: bool = False
+    aux_loss: AuxLoss = "none"
+    z_loss: bool = False
+    capacity: tuple[int, int] | None = field(default=None)
+    latent_norm: bool = True
+    parameter_bytes: int = 2
+    vocab_multiple: int = VOCAB_MULTIPLE
+
+    @property
+    def is_te(self) -> bool:
+        """Whether the layers are TransformerEngine's."""
+        return self.implementation == "te"
+
+    @property
+    def unfused_attention(self) -> bool:
+        """Whether attention keeps its scores."""
+        return not self.is_te and not self.flash
+
+
+DEFAULT = Kernels()

@@ -1,0 +1,73 @@
+"""What multi-head latent attention (MLA) keeps for the backward pass.
+
+Letters: T tokens of the residual stream, n of a sequence shard, a heads.
+Source: transformer/multi_latent_attention.py of Megatron-Core 0.16.1. Compressed
+queries and keys are projected up by a layer that norms its input first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .attention import rotary_entries, score_entries
+from .entries import Entry, norm_statistics
+
+if TYPE_CHECKING:
+    from ..architecture import LatentAttention
+    from .entries import Context, Entries, Recompute
+
+
+def _up_projection(context: Context, name: str, rank: int) -> Entries:
+    """Yield the input of a projection up, and with a norm its output besides."""
+    unit, dtype = context.units.shard, context.dtype
+    shape = f"[T, {rank}]"
+    yield Entry(f"compressed {name}", dtype, shape, rank, unit)
+    if context.kernels.latent_norm:
+        yield Entry(f"normed compressed {name}", dtype, shape, rank, unit)
+        yield from norm_statistics(context, f"compressed {name} norm", unit)
+
+
+def _recomputed_inputs(context: Context, attention: LatentAttention) -> Entries:
+    """Yield what recomputing both projections up and the rotation starts from.
+
+    Compressed keys and their rotary part are views of one tensor; sequence
+    parallelism gathers the rotary part into its own.
+    """
+    units, dtype = context.units, context.dtype
+    if attention.q_rank is not None:
+        rank = attention.q_rank
+        yield Entry("compressed queries", dtype, f"[T, {rank}]", rank, units.shard)
+    wide = attention.kv_rank + attention.rope_dim
+    yield Entry("compressed keys and values", dtype, f"[T, {wide}]", wide, units.shard)
+    rope = attention.rope_dim
+    shape = f"[n, {rope}]"
+    yield Entry("gathered rotary keys", dtype, shape, rope, units.gathered)
+    if context.rope and not context.kernels.rope_fusion:
+        yield Entry("rotary table", "fp32", f"[s, 1, 1, {rope}]", rope, units.positions)
+
+
+def latent_entries(
+    context: Context, attention: LatentAttention, recompute: Recompute
+) -> Entries:
+    """Yield what latent attention keeps, the norm of the layer's input apart."""
+    units, dtype, a = context.units, context.dtype, attention.heads
+    unit = units.tokens_tp
+    if "mla_up_proj" in recompute:
+        yield from _recomputed_inputs(context, attention)
+    else:
+        if attention.q_rank is not None:
+            yield from _up_projection(context, "queries", attention.q_rank)
+        yield from _up_projection(context, "keys and values", attention.kv_rank)
+        yield from rotary_entries(context, attention.rope_dim)
+        wide = attention.nope_dim + attention.rope_dim
+        yield Entry("queries", dtype, f"[n, a/tp, {wide}]", a * wide, unit)
+        yield Entry("keys", dtype, f"[n, a/tp, {wide}]", a * wide, unit)
+        v = attention.v_dim
+        yield Entry("values", dtype, f"[n, a/tp, {v}]", a * v, unit)
+    if "core_attn" in recompute:
+        name = "mask type of recomputed attention"
+        yield Entry(name, "int32", "[1]", 1, units.once)
+    else:
+        yield from score_entries(context, a)
+    v = attention.v_dim
+    yield Entry("attention output", dtype, f"[n, a/tp * {v}]", a * v, unit)

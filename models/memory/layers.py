@@ -1,0 +1,87 @@
+"""What one decoder layer keeps for the backward pass.
+
+Letters: T tokens of the residual stream, h its width. Source:
+transformer/transformer_layer.py of Megatron-Core 0.16.1. TransformerEngine norms
+inside the following projection, except before latent attention and before a mixture
+of experts, where the norm is a module of its own and can be recomputed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..architecture import DenseFFN, LatentAttention
+from .attention import attention_entries
+from .entries import Entry, norm_statistics
+from .feed_forward import network_entries
+from .latent import latent_entries
+from .moe import moe_entries
+
+if TYPE_CHECKING:
+    from ..architecture import Layer
+    from .entries import Context, Entries, Recompute
+
+
+def _norm(context: Context, name: str, *, output: bool) -> Entries:
+    """Yield input, and output with statistics unless the norm is recomputed."""
+    h, unit = context.hidden, context.units.shard
+    yield Entry(f"{name} input", context.dtype, f"[T, {h}]", h, unit)
+    if output:
+        yield Entry(f"{name} output", context.dtype, f"[T, {h}]", h, unit)
+        yield from norm_statistics(context, name, unit)
+
+
+def _second_norm(context: Context, layer: Layer, recompute: Recompute) -> Entries:
+    """Yield what the norm before the feed-forward network keeps."""
+    separate = layer.is_moe or not context.kernels.is_te
+    again = separate and "layernorm" in recompute
+    inside_mlp = not separate and "mlp" in recompute
+    yield from _norm(context, "feed-forward norm", output=not (again or inside_mlp))
+
+
+def _outer_norms(context: Context, layer: Layer) -> Entries:
+    """Yield inputs of norms behind attention and feed-forward (four-norm layers)."""
+    h, unit = context.hidden, context.units.shard
+    for name in ("attention output norm", "feed-forward output norm"):
+        if layer.norms == 4:
+            yield Entry(f"{name} input", context.dtype, f"[T, {h}]", h, unit)
+            yield from norm_statistics(context, name, unit)
+
+
+def layer_entries(context: Context, layer: Layer, recompute: Recompute) -> Entries:
+    """Yield all that one micro-batch keeps in one layer.
+
+    Parameters
+    ----------
+    context
+        Model, training, kernels and units.
+    layer
+        The layer.
+    recompute
+        What is dropped and run again in the backward pass.
+    """
+    h, unit = context.hidden, context.units.shard
+    if recompute.full:
+        yield Entry("layer input", context.dtype, f"[T, {h}]", h, unit)
+        return
+    attention, network = layer.attention, layer.feed_forward
+    latent = isinstance(attention, LatentAttention)
+    separate = latent or not context.kernels.is_te
+    again = separate and "layernorm" in recompute
+    yield from _norm(context, "attention norm", output=not again)
+    if isinstance(attention, LatentAttention):
+        yield from latent_entries(context, attention, recompute)
+    else:
+        yield from attention_entries(context, attention, recompute)
+    if layer.norms > 1:
+        yield from _second_norm(context, layer, recompute)
+    yield from _outer_norms(context, layer)
+    if not isinstance(network, DenseFFN):
+        yield from moe_entries(context, network, recompute)
+    elif "mlp" not in recompute:
+        tokens = context.units.tokens_tp
+        yield from network_entries(
+            context, network.ffn, gated=network.gated, unit=tokens
+        )
+    if context.training.dropout:
+        yield Entry("hidden dropout masks", "bool", f"[T, {h}]", h, unit, 2)

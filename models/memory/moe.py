@@ -1,0 +1,120 @@
+"""What a mixture of experts keeps for the backward pass.
+
+Letters: T tokens of the residual stream on a rank, E experts, k experts of a token,
+R rows that a rank's experts receive (k T etp if routing is balanced), F width of an
+expert. Source: transformer/moe/ of Megatron-Core 0.16.1: router.py, moe_utils.py,
+token_dispatcher.py (all-to-all), experts.py, shared_experts.py; with fused
+permutation, permutation.py of TransformerEngine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .entries import Entry
+from .feed_forward import network_entries
+
+if TYPE_CHECKING:
+    from ..architecture import MoE
+    from .entries import Context, DType, Entries, Recompute
+    from .units import Unit
+
+
+def _router_dtype(context: Context) -> DType:
+    return "fp32" if context.kernels.router_fp32 else context.dtype
+
+
+def _scores(context: Context, moe: MoE) -> Entries:
+    """Yield what the choice of experts keeps."""
+    unit, dtype = context.units.shard, _router_dtype(context)
+    e, k = moe.experts, moe.topk
+    yield Entry("chosen experts", "int64", f"[T, {k}]", k, unit)
+    if moe.scoring == "softmax" and context.kernels.pre_softmax:
+        yield Entry("router softmax", "fp32", f"[T, {e}]", e, unit)
+    elif moe.scoring == "softmax":
+        yield Entry("router softmax", "fp32", f"[T, {k}]", k, unit)
+    else:
+        yield Entry("router sigmoid", "fp32", f"[T, {e}]", e, unit)
+        if moe.score_bias and dtype != "fp32":
+            yield Entry("router sigmoid cast down", dtype, f"[T, {e}]", e, unit)
+        if k > 1:
+            yield Entry("scores of chosen experts", dtype, f"[T, {k}]", k, unit)
+            yield Entry("sum of chosen scores", dtype, "[T, 1]", 1, unit)
+
+
+def _losses(context: Context, moe: MoE) -> Entries:
+    """Yield what auxiliary losses of the router keep."""
+    units, kernels, e = context.units, context.kernels, moe.experts
+    if kernels.aux_loss != "none":
+        per_sequence = kernels.aux_loss == "seq-aux"
+        counts = units.batch if per_sequence else units.once
+        yield Entry("scores of the auxiliary loss", "fp32", f"[T, {e}]", e, units.shard)
+        yield Entry("tokens per expert", "int64", f"[{e}]", e, counts)
+        yield Entry("auxiliary loss scale", "fp32", "[]", 1, units.once)
+    if kernels.z_loss:
+        dtype = _router_dtype(context)
+        yield Entry("router logits", dtype, f"[T, {e}]", e, units.shard)
+        yield Entry("log-sum of router logits", dtype, "[T]", 1, units.shard)
+        yield Entry("z-loss", dtype, "[]", 1, units.once)
+
+
+def _permutation(context: Context, moe: MoE, rows: Unit) -> Entries:
+    """Yield what sending tokens to experts and back keeps."""
+    units, e, k = context.units, moe.experts, moe.topk
+    unit = units.shard
+    if context.kernels.permute_fusion:
+        wide = 2 * e + 1
+        yield Entry("row map of the permutation", "int32", f"[T, {wide}]", wide, unit)
+        several = units.several(rows, e)
+        yield Entry("row maps of the sorting by expert", "int32", "[R]", 1, several, 2)
+        return
+    dtype = _router_dtype(context)
+    yield Entry("routing weights", dtype, f"[{e}, T]", e, unit)
+    yield Entry("routing map", "bool", f"[{e}, T]", e, unit)
+    yield Entry("sorted token indices", "int64", f"[T {k}]", k, unit)
+
+
+def _experts(context: Context, moe: MoE, recompute: Recompute) -> Entries:
+    """Yield what the experts' networks keep."""
+    units, dtype, h = context.units, context.dtype, context.hidden
+    rows, parts = units.routed(moe, context.kernels.capacity)
+    yield from _permutation(context, moe, rows)
+    yield Entry("routed tokens", dtype, f"[R, {h}]", h, rows)
+    yield Entry("routed weights", _router_dtype(context), "[R, 1]", 1, rows)
+    wide = moe.ffn * (2 if moe.gated else 1)
+    shape = f"[R, {moe.ffn}/etp]"
+    yield Entry("experts' first projection", dtype, f"[R, {wide}/etp]", wide, parts)
+    if "moe_act" in recompute:
+        return
+    if not context.kernels.activation_fusion:
+        if moe.gated:
+            yield Entry("experts' activated gate", dtype, shape, moe.ffn, parts)
+        yield Entry("experts' unweighted activation", dtype, shape, moe.ffn, parts)
+    yield Entry("experts' activation", dtype, shape, moe.ffn, parts)
+
+
+def _shared_experts(context: Context, moe: MoE, recompute: Recompute) -> Entries:
+    """Yield what shared experts keep; their input is the router's."""
+    if not moe.shared_ffn or "shared_experts" in recompute:
+        return
+    yield from network_entries(
+        context,
+        moe.shared_ffn,
+        gated=moe.gated,
+        unit=context.units.tokens_tp,
+        prefix="shared experts' ",
+    )
+    if moe.shared_gate:
+        unit, h = context.units.shard, context.hidden
+        yield Entry("shared experts' output", context.dtype, f"[T, {h}]", h, unit)
+        yield Entry("shared experts' gate", context.dtype, "[T, 1]", 1, unit)
+
+
+def moe_entries(context: Context, moe: MoE, recompute: Recompute) -> Entries:
+    """Yield what a mixture of experts keeps, its normed input apart."""
+    if "moe" in recompute:
+        return
+    yield from _scores(context, moe)
+    yield from _losses(context, moe)
+    yield from _experts(context, moe, recompute)
+    yield from _shared_experts(context, moe, recompute)

@@ -1,0 +1,155 @@
+"""Recipes of an optimizer: bytes per parameter, and what sharding divides.
+
+Letters: w weights, g gradients, o optimizer states with master weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import unknown_name
+from ..expr import ceil_div, product, table, total
+
+if TYPE_CHECKING:
+    from ..expr import Expr
+    from ..layout import Dims
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Bytes per parameter of weights, gradients and optimizer states.
+
+    ``states`` counts master weights; ``source`` says where the figures come from.
+    """
+
+    name: str
+    weights: int
+    gradients: int
+    states: int
+    source: str
+
+    @property
+    def total(self) -> int:
+        """Bytes per parameter where nothing is sharded."""
+        return self.weights + self.gradients + self.states
+
+
+RECIPES = (
+    Recipe(
+        "megatron-adam",
+        2,
+        4,
+        12,
+        "Megatron-LM docs, distributed optimizer: bf16 parameters, fp32 gradients; "
+        "fp32 master weights and two fp32 moments",
+    ),
+    Recipe(
+        "megatron-adam-bf16-grads",
+        2,
+        2,
+        12,
+        "Megatron-LM docs, distributed optimizer: bf16 parameters, bf16 gradients",
+    ),
+    Recipe(
+        "megatron-adam-bf16-state",
+        2,
+        4,
+        8,
+        "Megatron-LM --use-precision-aware-optimizer --exp-avg-dtype bf16 "
+        "--exp-avg-sq-dtype bf16: fp32 master weights, two bf16 moments",
+    ),
+    Recipe(
+        "primus-adam",
+        2,
+        2,
+        10,
+        "Primus projection: bf16 gradients; 2-byte remainder of split master weights "
+        "and two fp32 moments",
+    ),
+    Recipe(
+        "adam-fp32",
+        4,
+        4,
+        8,
+        "fp32 weights and gradients, two fp32 moments (torch.optim.AdamW)",
+    ),
+    Recipe(
+        "adam-bf16",
+        2,
+        2,
+        4,
+        "everything in bf16, no master weights (torch.optim.AdamW of a bf16 model)",
+    ),
+    Recipe(
+        "sgd",
+        2,
+        4,
+        4,
+        "Megatron-LM --optimizer sgd without momentum: fp32 master weights",
+    ),
+    Recipe(
+        "sgd-momentum",
+        2,
+        4,
+        8,
+        "Megatron-LM --optimizer sgd: fp32 master weights and momentum",
+    ),
+)
+
+
+def recipe(name: str) -> Recipe:
+    """Return a recipe by name.
+
+    Raises
+    ------
+    InputError
+        If there is none of this name.
+    """
+    for candidate in RECIPES:
+        if candidate.name == name:
+            return candidate
+    raise unknown_name("optimizer", name, (r.name for r in RECIPES))
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a model's state: bytes per parameter and its sharding.
+
+    ``stage`` is the sharding stage from which the part is divided: 1 optimizer
+    states, 2 gradients, 3 weights.
+    """
+
+    name: str
+    per_parameter: int
+    stage: int
+
+    def local(self, count: Expr, shards: Expr, dims: Dims) -> Expr:
+        """Return a rank's bytes of this part for ``count`` parameters.
+
+        Parameters
+        ----------
+        count
+            Parameters of the rank before sharding.
+        shards
+            Ranks that hold the same ones: dp * cp, or edp for experts.
+        dims
+            The axes, of which the sharding stage is read.
+        """
+        stages = range(dims.sharding.hi + 1)
+        whole = [self.per_parameter * (stage < self.stage) for stage in stages]
+        split = [self.per_parameter * (stage >= self.stage) for stage in stages]
+        terms = [product((table(dims.sharding, whole), count))]
+        if any(split):
+            divided = product((table(dims.sharding, split), count))
+            terms.append(ceil_div(divided, shards))
+        return total(terms)
+
+
+def parts(chosen: Recipe) -> tuple[Part, ...]:
+    """Return weights, gradients and optimizer states of a recipe."""
+    return (
+        Part("weights", chosen.weights, 3),
+        Part("gradients", chosen.gradients, 2),
+        Part("optimizer states", chosen.states, 1),
+    )

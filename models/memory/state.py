@@ -1,0 +1,165 @@
+"""Weights, gradients and optimizer states of one pipeline rank."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING
+
+from ..expr import Expr, exact_div, product, table, total
+from ..parameters import (
+    Tensor,
+    embedding_tensors,
+    head_tensors,
+    layer_tensors,
+    mtp_tensors,
+    vocab_rows,
+)
+from .optimizers import parts, recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..architecture import Architecture
+    from ..layout import Dims
+    from ..stages import Stage
+    from .optimizers import Part
+
+#: Numbers in tensors by what divides them.
+Numbers = Counter[str]
+
+
+def numbers(tensors: Iterable[Tensor]) -> Numbers:
+    """Count numbers by kind of sharding; of vocabulary tensors the width alone."""
+    found: Numbers = Counter()
+    for tensor in tensors:
+        width = prod(tensor.shape[1:])
+        found[tensor.shard] += width if tensor.shard == "vocab" else tensor.count
+    return found
+
+
+@dataclass(frozen=True)
+class State:
+    """Parameters of the ranks of one problem, and the bytes kept for each.
+
+    Attributes
+    ----------
+    architecture, dims
+        The model and the axes.
+    optimizer
+        Name of a recipe.
+    vocab_multiple
+        The vocabulary is padded to a multiple of this times tp.
+    """
+
+    architecture: Architecture
+    dims: Dims
+    optimizer: str
+    vocab_multiple: int
+
+    @cached_property
+    def rows(self) -> Expr:
+        """A rank's rows of the padded vocabulary."""
+        return vocab_rows(self.architecture, self.dims, self.vocab_multiple)
+
+    @cached_property
+    def _kinds(self) -> tuple[Numbers, ...]:
+        arch = self.architecture
+        return tuple(numbers(layer_tensors(arch, kind)) for kind in arch.kinds)
+
+    @cached_property
+    def _ends(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        arch = self.architecture
+        words = embedding_tensors(arch)[:1]
+        return (
+            numbers(embedding_tensors(arch)),
+            numbers(head_tensors(arch)),
+            numbers(mtp_tensors(arch)),
+            numbers(words),
+        )
+
+    def numbers(self, stage: Stage) -> Numbers:
+        """Count a rank's numbers by kind of sharding, before division.
+
+        Tied embeddings are one tensor where both ends share a rank. A rank of
+        multi-token prediction embeds tokens itself, with a copy of the word
+        embeddings unless it holds them already.
+        """
+        embedding, head, mtp, words = self._ends
+        found: Numbers = Counter()
+        for chunk in stage:
+            for count, kind in zip(chunk.layers, self._kinds, strict=True):
+                for shard, number in kind.items():
+                    found[shard] += count * number
+            for shard, number in mtp.items():
+                found[shard] += chunk.mtp * number
+        first = any(chunk.embedding for chunk in stage)
+        last = any(chunk.head for chunk in stage)
+        predicts = any(chunk.mtp for chunk in stage)
+        if first:
+            found.update(embedding)
+        if last:
+            found.update(head)
+        if predicts and not first:
+            found.update(words)
+        if self.architecture.tied and last and (first or predicts):
+            found.subtract(words)
+        return found
+
+    def counts(self, found: Numbers) -> tuple[Expr, Expr]:
+        """Return a rank's numbers in dense tensors and in experts'."""
+        dims = self.dims
+        dense = (
+            exact_div(found["column"] + found["row"], dims.tp),
+            self.rows * found["vocab"],
+            found["replicated"],
+        )
+        expert = (
+            exact_div(found["expert"], dims.ep * dims.etp),
+            exact_div(found["expert-bias"], dims.ep),
+        )
+        return total(dense), total(expert)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """Weights, gradients and optimizer states of the recipe."""
+        return parts(recipe(self.optimizer))
+
+    @cached_property
+    def source(self) -> str:
+        """Where the bytes per parameter come from."""
+        return recipe(self.optimizer).source
+
+    def bytes(self, stage: Stage) -> list[tuple[str, Expr]]:
+        """Return each part of a rank's state, dense and experts' apart, in bytes."""
+        dims = self.dims
+        dense, expert = self.counts(self.numbers(stage))
+        found = []
+        for part in self.parts:
+            shared = part.local(dense, dims.dp * dims.cp, dims)
+            found.append((f"{part.name} of dense layers", shared))
+            if expert.hi:
+                local = part.local(expert, dims.edp, dims)
+                found.append((f"{part.name} of experts", local))
+        found.append(("gathered weights of two layers", self._gathered(stage)))
+        return found
+
+    def _gathered(self, stage: Stage) -> Expr:
+        """Return bytes of weights gathered ahead under sharding stage 3.
+
+        One layer computes while the next one's weights arrive.
+        """
+        dims, weights = self.dims, self.parts[0].per_parameter
+        held = [
+            kind
+            for index, kind in enumerate(self._kinds)
+            if any(chunk.layers[index] for chunk in stage)
+        ]
+        if dims.sharding.hi < 3 or not held:
+            return total(())
+        largest = max(held, key=lambda kind: kind["column"] + kind["row"])
+        dense, expert = self.counts(largest)
+        share = table(dims.sharding, [0, 0, 0, 2 * weights])
+        return product((share, dense + expert))
