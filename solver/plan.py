@@ -8,7 +8,7 @@ import numpy as np
 
 from .answer import Answer, Certificate, Choice, Infeasible, Memory
 from .domains import Domains, bind
-from .feasible import NAMES
+from .feasible_set import NAMES
 from .peaks import Peaks
 from .scoring import Scores
 from .single import rank_peaks

@@ -1,10 +1,13 @@
 """Arrays, CP-SAT and the brute force from the sentences find the same set."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from oracles import brute_force
-from strategies import problems
+from strategies import plain_problem, problems
 
 from shardproof.models.architecture import Attention, DenseFFN, LatentAttention, MoE
 from shardproof.models.layout import SCHEDULES, SHARDINGS, SPLITS, recompute_label
@@ -105,3 +108,35 @@ def test_the_hash_is_the_same_for_every_engine(
     one = enumerate_feasible(problem, space, rules_only=rules_only)
     two = enumerate_feasible(problem, space, engine="both", rules_only=rules_only)
     assert one.content_hash == two.content_hash
+
+
+@given(problems())
+@settings(max_examples=50, deadline=None)
+def test_a_set_folds_without_loss(drawn: tuple[Problem, Space]) -> None:
+    problem, space = drawn
+    found = enumerate_feasible(problem, space, rules_only=True)
+    layouts = list(found.layouts())
+    assert len(layouts) == found.count == len(set(layouts))
+    assert all(layout in found for layout in layouts[::7])
+    rows = [tuple(layout.point()[n] for n in NAMES) for layout in layouts]
+    assert set(rows) == rows_of(dict(found.columns))
+    assert set(found.sample(20)) <= set(layouts)
+
+
+@given(problems())
+@settings(max_examples=30, deadline=None)
+def test_a_layout_outside_is_not_in_the_set(drawn: tuple[Problem, Space]) -> None:
+    problem, space = drawn
+    found = enumerate_feasible(problem, space, rules_only=True)
+    for layout in list(found.layouts())[:5]:
+        assert replace(layout, tp=layout.tp * 7) not in found
+        assert replace(layout, recompute=1) not in found or 1 in space.axes["recompute"]
+
+
+def test_samples_are_uniform_over_configurations() -> None:
+    problem, space = plain_problem()
+    found = enumerate_feasible(problem, space, rules_only=True)
+    drawn = Counter(found.sample(200 * found.count, seed=7))
+    assert len(drawn) == found.count
+    # Each count is near 200; 6 standard deviations is beyond chance.
+    assert max(abs(n - 200) for n in drawn.values()) < 6 * 200**0.5
