@@ -209,9 +209,8 @@ class MemoryModel:
         """
         tallies = [self._tally(m) for m in self._moments(stage, in_flight)]
         held = [self.board.expression(t) for t in undominated(tallies)]
-        state = (part for _, part in self.state.bytes(stage))
         fixed = sum(c.bytes for c in constants(self.architecture))
-        return total((maximum(*held), *state, fixed))
+        return total((maximum(*held), self.state.peak(stage), fixed))
 
     def ledger_at(
         self, stage: Stage, in_flight: InFlight, point: Mapping[str, int]

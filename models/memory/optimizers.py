@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import unknown_name
-from ..expr import ceil_div, product, table, total
+from ..expr import at_least, ceil_div, where
 
 if TYPE_CHECKING:
     from ..expr import Expr
@@ -136,14 +136,11 @@ class Part:
         dims
             The axes, of which the sharding stage is read.
         """
-        stages = range(dims.sharding.hi + 1)
-        whole = [self.per_parameter * (stage < self.stage) for stage in stages]
-        split = [self.per_parameter * (stage >= self.stage) for stage in stages]
-        terms = [product((table(dims.sharding, whole), count))]
-        if any(split):
-            divided = product((table(dims.sharding, split), count))
-            terms.append(ceil_div(divided, shards))
-        return total(terms)
+        whole = self.per_parameter * count
+        if dims.sharding.hi < self.stage:
+            return whole
+        divided = at_least(dims.sharding, self.stage)
+        return where(divided, ceil_div(whole, shards), whole)
 
 
 def parts(chosen: Recipe) -> tuple[Part, ...]:

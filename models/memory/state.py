@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
-from ..expr import Expr, exact_div, product, table, total
+from ..expr import Expr, at_least, exact_div, total, where
 from ..parameters import (
     Tensor,
     embedding_tensors,
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ..layout import Dims
     from ..stages import Stage
     from .optimizers import Part
+
+#: The sharding stage from which weights are gathered layer by layer.
+GATHERING = 3
 
 #: Numbers in tensors by what divides them.
 Numbers = Counter[str]
@@ -111,16 +114,18 @@ class State:
     def counts(self, found: Numbers) -> tuple[Expr, Expr]:
         """Return a rank's numbers in dense tensors and in experts'."""
         dims = self.dims
-        dense = (
-            exact_div(found["column"] + found["row"], dims.tp),
-            self.rows * found["vocab"],
-            found["replicated"],
-        )
-        expert = (
-            exact_div(found["expert"], dims.ep * dims.etp),
-            exact_div(found["expert-bias"], dims.ep),
-        )
-        return total(dense), total(expert)
+        dense = [exact_div(found["column"] + found["row"], dims.tp)]
+        if found["vocab"]:
+            dense.append(self.rows * found["vocab"])
+        expert = [exact_div(found["expert"], self._expert_ranks)]
+        if found["expert-bias"]:
+            expert.append(exact_div(found["expert-bias"], dims.ep))
+        return total((*dense, found["replicated"])), total(expert)
+
+    @cached_property
+    def _expert_ranks(self) -> Expr:
+        """Ranks that an expert layer's numbers are divided over."""
+        return self.dims.ep * self.dims.etp
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -138,13 +143,34 @@ class State:
         dense, expert = self.counts(self.numbers(stage))
         found = []
         for part in self.parts:
-            shared = part.local(dense, dims.dp * dims.cp, dims)
+            shared = part.local(dense, self._shards, dims)
             found.append((f"{part.name} of dense layers", shared))
             if expert.hi:
                 local = part.local(expert, dims.edp, dims)
                 found.append((f"{part.name} of experts", local))
-        found.append(("gathered weights of two layers", self._gathered(stage)))
+        if dims.sharding.hi >= GATHERING:
+            found.append(("gathered weights of two layers", self._gathered(stage)))
         return found
+
+    def peak(self, stage: Stage) -> Expr:
+        """Return the sum of ``bytes``: parts that are never divided in one term."""
+        dims = self.dims
+        dense, expert = self.counts(self.numbers(stage))
+        divided = [part for part in self.parts if part.stage <= dims.sharding.hi]
+        whole = sum(p.per_parameter for p in self.parts if p not in divided)
+        sizes = [whole * dense]
+        sizes += [part.local(dense, self._shards, dims) for part in divided]
+        if expert.hi:
+            sizes.append(whole * expert)
+            sizes += [part.local(expert, dims.edp, dims) for part in divided]
+        if dims.sharding.hi >= GATHERING:
+            sizes.append(self._gathered(stage))
+        return total(sizes)
+
+    @cached_property
+    def _shards(self) -> Expr:
+        """Ranks that hold the same dense parameters."""
+        return self.dims.dp * self.dims.cp
 
     def _gathered(self, stage: Stage) -> Expr:
         """Return bytes of weights gathered ahead under sharding stage 3.
@@ -157,9 +183,9 @@ class State:
             for index, kind in enumerate(self._kinds)
             if any(chunk.layers[index] for chunk in stage)
         ]
-        if dims.sharding.hi < 3 or not held:
+        if not held:
             return total(())
         largest = max(held, key=lambda kind: kind["column"] + kind["row"])
-        dense, expert = self.counts(largest)
-        share = table(dims.sharding, [0, 0, 0, 2 * weights])
-        return product((share, dense + expert))
+        both = total(self.counts(largest))
+        gathered = at_least(dims.sharding, GATHERING)
+        return where(gathered, 2 * weights * both, 0)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..expr import Axis, Expr, Op, exact_div, product, table, total
+from ..expr import Axis, Expr, Op, exact_div, linear_form, product, table, total
 from .entries import Recompute
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .units import Unit
 
 Tally = npt.NDArray[np.int64]
+Linear = tuple[int, tuple[tuple[Expr, int], ...]]
 
 
 class Board:
@@ -44,6 +45,7 @@ class Board:
             assert recompute.constant is not None
             self.codes = (recompute.constant,)
         self._rows: dict[Unit, int] = {}
+        self._terms: dict[tuple[Unit, bytes], Linear] = {}
         self._sums: dict[str, Callable[[Recompute], Entries]] = {}
 
     def add(self, name: str, entries: Callable[[Recompute], Entries]) -> None:
@@ -80,13 +82,36 @@ class Board:
 
     def expression(self, tally: Tally) -> Expr:
         """Write a tally as an expression of the axes, in bytes."""
-        tops: dict[Expr, list[Expr]] = {}
-        for unit, row in self._rows.items():
-            weights = tally[row]
-            if weights.any():
-                top = product((unit.numerator, self._choose(weights)))
-                tops.setdefault(unit.divisor, []).append(top)
-        return total(exact_div(total(t), divisor) for divisor, t in tops.items())
+        tops: dict[Expr, dict[Expr, int]] = {}
+        constants: dict[Expr, int] = {}
+        divisors = np.gcd.reduce(tally, axis=1)
+        reduced = tally // np.maximum(divisors, 1)[:, None]
+        rows = zip(self._rows, divisors.tolist(), reduced, strict=True)
+        for unit, common, weights in rows:
+            if not common:
+                continue
+            constant, terms = self._term(unit, weights)
+            top = tops.setdefault(unit.divisor, {})
+            for node, weight in terms:
+                top[node] = top.get(node, 0) + weight * common
+            if constant:
+                offset = constants.get(unit.divisor, 0)
+                constants[unit.divisor] = offset + constant * common
+        return total(
+            exact_div(_weighted(constants.get(divisor, 0), top), divisor)
+            for divisor, top in tops.items()
+        )
+
+    def _term(self, unit: Unit, weights: npt.NDArray[np.int64]) -> Linear:
+        """Return a unit's numerator times its weight by recompute choice.
+
+        Ranks hold multiples of the same few weights, so that with their common
+        divisor taken out most terms are found here.
+        """
+        key = (unit, weights.tobytes())
+        if key not in self._terms:
+            self._terms[key] = _times(unit.numerator, self._choose(weights))
+        return self._terms[key]
 
     def _choose(self, weights: npt.NDArray[np.int64]) -> Expr | int:
         """Look a weight up by recompute choice, or return it if all are equal."""
@@ -96,6 +121,32 @@ class Board:
         for code, weight in zip(self.codes, weights.tolist(), strict=True):
             values[code] = weight
         return table(self._axis, values)
+
+
+def _times(numerator: Expr, factor: Expr | int) -> Linear:
+    """Multiply term by term, as the factor is a table or a number, never a sum."""
+    constant, terms = linear_form(numerator)
+    if isinstance(factor, int):
+        return constant * factor, tuple((node, w * factor) for node, w in terms)
+    found = [(product((node, factor)), weight) for node, weight in terms]
+    if constant:
+        found.append((factor, constant))
+    return 0, tuple(found)
+
+
+def _weighted(constant: int, weights: dict[Expr, int]) -> Expr:
+    """Sum nodes that are no sums themselves, in one step as ranks have many."""
+    kept = sorted(weights.items(), key=lambda pair: pair[0].serial)
+    if not kept or (len(kept) == 1 and kept[0][1] == 1 and constant == 0):
+        return total((constant, *(node for node, _ in kept)))
+
+    def bounds() -> tuple[int, int]:
+        # All weights are bytes, so that no product changes the order of its ends.
+        low = sum(node.lo * weight for node, weight in kept)
+        return constant + low, constant + sum(n.hi * w for n, w in kept)
+
+    nodes, factors = zip(*kept, strict=True)
+    return Expr.make(Op.SUM, nodes, (constant, factors), bounds)
 
 
 def undominated(tallies: list[Tally]) -> list[Tally]:
