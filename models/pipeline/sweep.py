@@ -173,3 +173,58 @@ def makespan(
     for part, ended in ends(net, t):
         total[part] = ended[net.last].max(axis=0)
     return total
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Simulated steps of many configurations.
+
+    Attributes
+    ----------
+    makespan
+        Time of the step, shape [n], in seconds.
+    busy
+        Time that each rank works, shape [n, pp], in seconds.
+    """
+
+    makespan: Floats
+    busy: Floats
+
+    @property
+    def idle(self) -> Floats:
+        """Time that each rank does not work, shape [n, pp], in seconds."""
+        idle: Floats = self.makespan[:, None] - self.busy
+        return idle
+
+    @property
+    def bubble(self) -> Floats:
+        """Share of all ranks' time that is idle, shape [n]."""
+        share: Floats = self.idle.mean(axis=1) / self.makespan
+        return share
+
+
+def simulate(
+    order: Order,
+    forward: Floats,
+    backward: Floats,
+    weight: Floats | None = None,
+    p2p: Floats | float = 0.0,
+    pair: Floats | None = None,
+) -> Result:
+    """Simulate many configurations at once.
+
+    Parameters
+    ----------
+    forward, backward, weight, p2p, pair
+        Times as in `Times`; one configuration may leave out the axis n.
+    """
+    t = times(order, forward, backward, weight, p2p, pair)
+    net = network(order)
+    total = np.empty(len(t.forward))
+    for part, ended in ends(net, t):
+        total[part] = ended[net.last].max(axis=0)
+    runs = np.bincount(net.kind, minlength=len(net.kinds))
+    work = durations(net, t) * runs[:, None]
+    busy = np.zeros((order.pp, len(total)))
+    np.add.at(busy, net.kinds[:, 0], work)
+    return Result(total, busy.T)
