@@ -166,7 +166,8 @@ def fold(
     mask
         Shape [n, k of each inner axis in turn].
     """
-    flat = mask.reshape(len(mask), -1)
+    choices = int(np.prod(mask.shape[1:]))
+    flat = mask.reshape(len(mask), choices)
     keep = flat.any(axis=1)
     table = {n: skeletons[n][keep] for n in SKELETON}
     order = np.lexsort([table[n] for n in reversed(SKELETON)])

@@ -140,3 +140,11 @@ def test_samples_are_uniform_over_configurations() -> None:
     assert len(drawn) == found.count
     # Each count is near 200; 6 standard deviations is beyond chance.
     assert max(abs(n - 200) for n in drawn.values()) < 6 * 200**0.5
+
+
+def test_an_empty_set_is_a_set() -> None:
+    problem, space = plain_problem(hbm_bytes=2**20)
+    found = enumerate_feasible(problem, space, engine="both")
+    assert found.count == 0
+    assert list(found.layouts()) == []
+    assert found.sample(3) == []
