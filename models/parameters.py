@@ -62,10 +62,23 @@ def _norm(architecture: Architecture, name: str, width: int) -> list[Tensor]:
     return tensors
 
 
-def _attention(arch: Architecture, attention: Attention) -> list[Tensor]:
+def _projection(arch: Architecture, columns: int, bias: bool) -> list[Tensor]:
+    h = arch.hidden
+    weight = Tensor("linear_proj.weight", (h, columns), "row")
+    return [weight, Tensor("linear_proj.bias", (h,), "replicated")][: 1 + bias]
+
+
+def _attention(
+    arch: Architecture, attention: Attention, norms: list[Tensor]
+) -> list[Tensor]:
     h, d = arch.hidden, attention.head_dim
     queries, keys = attention.heads * d, attention.kv_heads * d
-    tensors = [Tensor("linear_qkv.weight", (queries + 2 * keys, h), "column")]
+    tensors = []
+    if attention.sinks:
+        tensors.append(Tensor("softmax_offset", (attention.heads,), "column"))
+    tensors += _projection(arch, queries, attention.out_bias)
+    tensors += norms
+    tensors.append(Tensor("linear_qkv.weight", (queries + 2 * keys, h), "column"))
     if attention.qkv_bias:
         tensors.append(Tensor("linear_qkv.bias", (queries + 2 * keys,), "column"))
     if attention.qk_norm == "head":
@@ -73,18 +86,15 @@ def _attention(arch: Architecture, attention: Attention) -> list[Tensor]:
     elif attention.qk_norm == "full":
         tensors.append(Tensor("q_layernorm.weight", (queries,), "column"))
         tensors.append(Tensor("k_layernorm.weight", (keys,), "column"))
-    if attention.sinks:
-        tensors.append(Tensor("softmax_offset", (attention.heads,), "column"))
-    tensors.append(Tensor("linear_proj.weight", (h, queries), "row"))
-    if attention.out_bias:
-        tensors.append(Tensor("linear_proj.bias", (h,), "replicated"))
     return tensors
 
 
-def _latent(arch: Architecture, attention: LatentAttention) -> list[Tensor]:
+def _latent(
+    arch: Architecture, attention: LatentAttention, norms: list[Tensor]
+) -> list[Tensor]:
     h, heads = arch.hidden, attention.heads
     queries = heads * (attention.nope_dim + attention.rope_dim)
-    tensors = []
+    tensors = [*norms, *_projection(arch, heads * attention.v_dim, bias=False)]
     if attention.q_rank is None:
         tensors.append(Tensor("linear_q_proj.weight", (queries, h), "column"))
     else:
@@ -98,20 +108,20 @@ def _latent(arch: Architecture, attention: LatentAttention) -> list[Tensor]:
     tensors.append(Tensor("linear_kv_down_proj.weight", down, "replicated"))
     tensors += _norm(arch, "kv_layernorm", rank)
     tensors.append(Tensor("linear_kv_up_proj.weight", up, "column"))
-    tensors.append(Tensor("linear_proj.weight", (h, heads * attention.v_dim), "row"))
     return tensors
 
 
 def _network(h: int, ffn: int, gated: bool, bias: bool, prefix: str) -> list[Tensor]:
     wide = ffn * (2 if gated else 1)
-    tensors = [
+    first = [
         Tensor(f"{prefix}.linear_fc1.weight", (wide, h), "column"),
-        Tensor(f"{prefix}.linear_fc2.weight", (h, ffn), "row"),
+        Tensor(f"{prefix}.linear_fc1.bias", (wide,), "column"),
     ]
-    if bias:
-        tensors.append(Tensor(f"{prefix}.linear_fc1.bias", (wide,), "column"))
-        tensors.append(Tensor(f"{prefix}.linear_fc2.bias", (h,), "replicated"))
-    return tensors
+    second = [
+        Tensor(f"{prefix}.linear_fc2.weight", (h, ffn), "row"),
+        Tensor(f"{prefix}.linear_fc2.bias", (h,), "replicated"),
+    ]
+    return [*first[: 1 + bias], *second[: 1 + bias]]
 
 
 def _experts(h: int, moe: MoE) -> list[Tensor]:
@@ -119,26 +129,28 @@ def _experts(h: int, moe: MoE) -> list[Tensor]:
     tensors = [Tensor("router.weight", (experts, h), "replicated")]
     if moe.router_bias:
         tensors.append(Tensor("router.bias", (experts,), "replicated"))
-    tensors += [
-        Tensor("experts.linear_fc1.weight", (experts, wide, h), "expert"),
-        Tensor("experts.linear_fc2.weight", (experts, h, moe.ffn), "expert"),
-    ]
+    tensors.append(Tensor("experts.linear_fc1.weight", (experts, wide, h), "expert"))
     if moe.bias:
-        tensors += [
-            Tensor("experts.linear_fc1.bias", (experts, wide), "expert"),
-            Tensor("experts.linear_fc2.bias", (experts, h), "expert-bias"),
-        ]
+        tensors.append(Tensor("experts.linear_fc1.bias", (experts, wide), "expert"))
+    shape = (experts, h, moe.ffn)
+    tensors.append(Tensor("experts.linear_fc2.weight", shape, "expert"))
+    if moe.bias:
+        tensors.append(Tensor("experts.linear_fc2.bias", (experts, h), "expert-bias"))
     if moe.shared_ffn:
+        if moe.shared_gate:
+            tensors.append(Tensor("shared_experts.gate_weight", (1, h), "replicated"))
         tensors += _network(
             h, moe.shared_ffn, moe.gated, moe.bias, prefix="shared_experts"
         )
-        if moe.shared_gate:
-            tensors.append(Tensor("shared_experts.gate", (1, h), "replicated"))
     return tensors
 
 
 def layer_tensors(architecture: Architecture, layer: Layer) -> tuple[Tensor, ...]:
-    """Return the parameters of one decoder layer.
+    """Return the parameters of one decoder layer, in Megatron-Core's order.
+
+    The order decides how gradient buffers are padded. Norms are inside the next
+    projection (TransformerEngine's fused layers), except before latent attention and
+    before experts.
 
     Parameters
     ----------
@@ -147,19 +159,20 @@ def layer_tensors(architecture: Architecture, layer: Layer) -> tuple[Tensor, ...
     layer
         One of its layers.
     """
+    h = architecture.hidden
+    norms = [_norm(architecture, f"norm{index}", h) for index in range(layer.norms)]
     tensors: list[Tensor] = []
-    for index in range(layer.norms):
-        tensors += _norm(architecture, f"norm{index}", architecture.hidden)
     if isinstance(layer.attention, Attention):
-        tensors += _attention(architecture, layer.attention)
+        tensors += _attention(architecture, layer.attention, norms[0])
     else:
-        tensors += _latent(architecture, layer.attention)
+        tensors += _latent(architecture, layer.attention, norms[0])
+    for norm in norms[1:]:
+        tensors += norm
     network = layer.feed_forward
     if isinstance(network, DenseFFN):
-        h = architecture.hidden
         tensors += _network(h, network.ffn, network.gated, network.bias, "mlp")
     else:
-        tensors += _experts(architecture.hidden, network)
+        tensors += _experts(h, network)
     return tuple(tensors)
 
 
