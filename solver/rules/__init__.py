@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+from .context import CONTEXT
+from .dialects import BASES as BASES
+from .dialects import DIALECTS as DIALECTS
+from .dialects import parse_dialect as parse_dialect
+from .dialects import rules_of
 from .divisibility import DIVISIBILITY
+from .experts import DISPATCH, ROUTER
+from .facts import Facts as Facts
+from .facts import Structures as Structures
+from .graphs import GRAPHS
 from .groups import GROUPS
-from .pipeline import PIPELINE
-from .placement import PLACEMENT
-from .rule import DIALECTS as DIALECTS
-from .rule import Facts as Facts
+from .letters import LETTERS
+from .offload import OFFLOAD
+from .overlap import OVERLAP
+from .placement import KNOWN_BAD, PLACEMENT
+from .precision import PRECISION
+from .recompute import RECOMPUTE
+from .rule import CHECKERS as CHECKERS
 from .rule import Rule as Rule
-from .rule import parse_dialect as parse_dialect
+from .schedule import SCHEDULE
+from .sharding import SHARDING
+from .stages import SPLIT
 
 #: Every rule of every dialect, in the order in which they are reported.
-ALL_RULES: tuple[Rule, ...] = (*GROUPS, *DIVISIBILITY, *PIPELINE, *PLACEMENT)
+ALL_RULES: tuple[Rule, ...] = (
+    *GROUPS,
+    *DIVISIBILITY,
+    *SPLIT,
+    *SCHEDULE,
+    *LETTERS,
+    *CONTEXT,
+    *ROUTER,
+    *DISPATCH,
+    *RECOMPUTE,
+    *OFFLOAD,
+    *OVERLAP,
+    *SHARDING,
+    *PRECISION,
+    *GRAPHS,
+    *PLACEMENT,
+    *KNOWN_BAD,
+)
 
 
 def rules(dialect: str) -> tuple[Rule, ...]:
@@ -24,12 +55,4 @@ def rules(dialect: str) -> tuple[Rule, ...]:
         If the dialect or its release is unknown.
     """
     name, release = parse_dialect(dialect)
-    releases = DIALECTS[name]
-    at = releases.index(release)
-
-    def holds(rule: Rule) -> bool:
-        begun = not rule.since or releases.index(rule.since) <= at
-        ended = bool(rule.until) and releases.index(rule.until) < at
-        return rule.dialect == name and begun and not ended
-
-    return tuple(rule for rule in ALL_RULES if holds(rule))
+    return rules_of(name, release, ALL_RULES)

@@ -1,11 +1,11 @@
-"""Rules of divisibility: heads, widths, sequence and batch."""
+"""Rules of divisibility: heads, widths, vocabulary, sequence and batch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...models.architecture import MoE
 from ...models.expr import (
+    FALSE,
     TRUE,
     Expr,
     at_least,
@@ -17,48 +17,53 @@ from ...models.expr import (
     less,
 )
 from .rule import Rule
+from .sources import (
+    BATCHES,
+    CONFIG,
+    EMBEDDING,
+    LAUNCHER,
+    LINEAR,
+    MOE_LAYER,
+    PARALLEL,
+    SCATTER,
+    SHARED,
+)
 
 if TYPE_CHECKING:
-    from .rule import Facts
+    from collections.abc import Iterable
 
-_CONFIG = "Megatron-LM megatron/core/transformer/transformer_config.py, __post_init__"
+    from .facts import Facts
 
 
-def _heads(facts: Facts) -> Expr:
-    return both(*(divides(facts.dims.tp, heads) for heads in facts.heads))
+def _all_divide(part: Expr, wholes: Iterable[int]) -> Expr:
+    return both(*(divides(part, whole) for whole in wholes))
 
 
 def _kv_heads(facts: Facts) -> Expr:
     tp = facts.dims.tp
-    return both(*(either(divides(tp, g), divides(g, tp)) for g in facts.kv_heads))
+    return both(*(either(divides(tp, g), divides(g, tp)) for g in facts.sizes.kv_heads))
 
 
-def _widths(facts: Facts) -> Expr:
-    tp, etp = facts.dims.tp, facts.dims.etp
-    conditions = []
-    for kind in facts.problem.architecture.kinds:
-        block = kind.feed_forward
-        if isinstance(block, MoE):
-            conditions.append(divides(etp, block.ffn))
-            conditions.append(divides(tp, block.shared_ffn))
-        else:
-            conditions.append(divides(tp, block.ffn))
-    return both(*conditions)
+def _hidden(facts: Facts) -> Expr:
+    sizes = facts.sizes
+    whole = all(sizes.hidden % heads == 0 for heads in sizes.heads)
+    return TRUE if sizes.head_dim_given or whole else FALSE
 
 
 def _sequence_context(facts: Facts) -> Expr:
-    cp, length = facts.dims.cp, facts.problem.training.seq_len
+    cp, length = facts.dims.cp, facts.sizes.seq_len
     return either(equals(cp, 1), divides(2 * cp, length))
 
 
 def _sequence_parallel(facts: Facts) -> Expr:
-    d, length = facts.dims, facts.problem.training.seq_len
+    d, length = facts.dims, facts.sizes.seq_len
     return implies(equals(d.sp, 1), divides(d.cp * d.tp, length))
 
 
 def _batch(facts: Facts) -> Expr:
     d = facts.dims
-    return equals(d.mbs * d.dp * d.m, facts.problem.training.global_batch)
+    whole = equals(d.mbs * d.dp * d.m, facts.sizes.global_batch)
+    return both(whole, at_least(d.mbs, 1), at_least(d.m, 1))
 
 
 def _sequence_needs_tensor(facts: Facts) -> Expr:
@@ -68,7 +73,7 @@ def _sequence_needs_tensor(facts: Facts) -> Expr:
 
 def _moe_needs_sequence(facts: Facts) -> Expr:
     d = facts.dims
-    if not facts.problem.architecture.is_moe:
+    if not facts.sizes.moe:
         return TRUE
     return either(less(d.tp, 2), equals(d.sp, 1))
 
@@ -77,62 +82,89 @@ DIVISIBILITY = (
     Rule(
         id="heads-tp",
         sentence="H % tp = 0: attention heads divide over tp (H = {H})",
-        source=f"{_CONFIG}: num_attention_heads",
-        body=_heads,
+        source=f"{CONFIG}: num_attention_heads",
+        body=lambda f: _all_divide(f.dims.tp, f.sizes.heads),
         where="config",
     ),
     Rule(
         id="kv-tp",
         sentence="KV % tp = 0 or tp % KV = 0: key/value heads divide over tp or are "
         "replicated over it (KV = {KV})",
-        source=f"{_CONFIG}: num_query_groups",
+        source=f"{CONFIG}: num_query_groups",
         body=_kv_heads,
         where="config",
     ),
     Rule(
+        id="hidden-heads",
+        sentence="without a given head width, H divides the hidden width (H = {H})",
+        source=f"{LAUNCHER}: kv_channels",
+        body=_hidden,
+        where="launcher only",
+        checker="launcher",
+    ),
+    Rule(
         id="ffn-tp",
-        sentence="feed-forward widths divide: dense and shared experts over tp, "
-        "experts over etp",
-        source="Megatron-LM megatron/core/tensor_parallel/layers.py, "
-        "ColumnParallelLinear: divide(output_size, world_size)",
-        body=_widths,
+        sentence="the feed-forward width of dense layers divides over tp",
+        source=LINEAR,
+        body=lambda f: _all_divide(f.dims.tp, f.sizes.dense_ffn),
+        where="build",
+    ),
+    Rule(
+        id="moe-ffn-etp",
+        sentence="the feed-forward width of an expert divides over etp",
+        source=LINEAR,
+        body=lambda f: _all_divide(f.dims.etp, f.sizes.expert_ffn),
+        where="build",
+    ),
+    Rule(
+        id="shared-ffn-tp",
+        sentence="the feed-forward width of the shared experts divides over tp",
+        source=f"{SHARED}: an MLP over tp",
+        body=lambda f: _all_divide(f.dims.tp, f.sizes.shared_ffn),
+        where="build",
+    ),
+    Rule(
+        id="vocab-pad",
+        sentence="the vocabulary divides over tp, unless it is padded to a multiple "
+        "of 128 * tp, as the launcher does",
+        source=f"{EMBEDDING}; Megatron-LM megatron/training/tokenizer: padding",
+        body=lambda f: either(f.on("pad_vocab"), divides(f.dims.tp, f.sizes.vocab)),
         where="build",
     ),
     Rule(
         id="seq-cp",
         sentence="with cp > 1, S % (2 * cp) = 0: the causal sequence is cut into "
         "2 * cp chunks (S = {S})",
-        source="Megatron-LM megatron/training/arguments.py, validate_args",
+        source=f"{LAUNCHER}: seq_length",
         body=_sequence_context,
         where="launcher only",
+        checker="launcher",
     ),
     Rule(
         id="seq-sp",
         sentence="with sequence parallelism, S % (cp * tp) = 0 (S = {S})",
-        source="Megatron-LM megatron/core/tensor_parallel/mappings.py, "
-        "reduce_scatter_to_sequence_parallel_region",
+        source=SCATTER,
         body=_sequence_parallel,
         where="first forward",
     ),
     Rule(
         id="batch",
         sentence="B = mbs * dp * m with a whole m >= 1 (B = {B})",
-        source="Megatron-LM megatron/core/num_microbatches_calculator.py",
+        source=BATCHES,
         body=_batch,
         where="micro-batches",
     ),
     Rule(
         id="sp-tp",
         sentence="sequence parallelism needs tp > 1",
-        source="Megatron-LM megatron/core/model_parallel_config.py, __post_init__",
+        source=f"{PARALLEL}; the launcher switches it off without a word",
         body=_sequence_needs_tensor,
         where="config",
     ),
     Rule(
         id="moe-sp",
         sentence="a mixture of experts with tp > 1 needs sequence parallelism",
-        source="Megatron-LM megatron/core/transformer/moe/moe_layer.py, "
-        "MoELayer.forward",
+        source=f"{MOE_LAYER}, MoELayer.forward",
         body=_moe_needs_sequence,
         where="first forward",
     ),

@@ -1,59 +1,50 @@
-"""Rules of placement, recomputation and sharding."""
+"""Advice on placement, and combinations known to be bad."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...models.architecture import Attention, DenseFFN
-from ...models.expr import FALSE, TRUE, Expr, both, divides, one_of, table
-from ...models.layout import RECOMPUTE_FULL, RECOMPUTE_MODULES, SHARDINGS
+from ...models.expr import (
+    TRUE,
+    Expr,
+    both,
+    divides,
+    equals,
+    exact_div,
+    implies,
+    modulo,
+    negate,
+)
 from .rule import Rule
+from .sources import MTP
 
 if TYPE_CHECKING:
-    from .rule import Facts
-
-_CONFIG = "Megatron-LM megatron/core/transformer/transformer_config.py, __post_init__"
+    from .facts import Facts
 
 
 def _domain(facts: Facts) -> Expr:
+    d, domain = facts.dims, facts.sizes.domain
+    if not domain:
+        return TRUE
+    return both(divides(d.tp, domain), divides(d.etp, domain))
+
+
+def _predictions(facts: Facts) -> Expr:
+    if (facts.sizes.mtp_layers or 0) < 2 or facts.structures.layout is not None:
+        return TRUE
+    return facts.by_family
+
+
+def _odd_layers(facts: Facts) -> Expr:
     d = facts.dims
-    return both(divides(d.tp, facts.domain), divides(d.etp, facts.domain))
+    per_chunk = exact_div(facts.sizes.layers, d.pp * d.vpp)
+    even = equals(modulo(per_chunk, 2), 0)
+    return implies(facts.on("overlap_moe_expert_parallel_comm"), even)
 
 
-def _modules(facts: Facts) -> Expr:
-    """Look up which sets of modules the model has something to recompute for."""
-    allowed = _recomputable(facts)
-    legal = [int(code & ~allowed == 0) for code in range(RECOMPUTE_FULL)] + [1]
-    return table(facts.dims.recompute, legal)
-
-
-def _recomputable(facts: Facts) -> int:
-    arch = facts.problem.architecture
-    moe = arch.moe
-    shared = bool(moe and moe.shared_ffn)
-    dense = any(isinstance(k.feed_forward, DenseFFN) for k in arch.kinds)
-    has = {
-        "core_attn": True,
-        "layernorm": True,
-        "mla_up_proj": facts.latent,
-        "mlp": dense,
-        "moe": moe is not None,
-        "moe_act": moe is not None,
-        "shared_experts": shared,
-    }
-    return sum(1 << i for i, name in enumerate(RECOMPUTE_MODULES) if has[name])
-
-
-def _sharding(facts: Facts) -> Expr:
-    known = [SHARDINGS.index(name) for name in ("none", "zero-1")]
-    return one_of(facts.dims.sharding, known)
-
-
-def _latent(facts: Facts) -> Expr:
-    """MLA has no key/value groups: an architecture cannot hold both in one layer."""
-    kinds = facts.problem.architecture.kinds
-    mixed = facts.latent and any(isinstance(k.attention, Attention) for k in kinds)
-    return FALSE if mixed else TRUE
+def _fp8_memory(facts: Facts) -> Expr:
+    scaled = both(negate(facts.says("fp8", "none")), facts.says("fp8_recipe", "mxfp8"))
+    return negate(both(scaled, facts.on("fp8_param_gather")))
 
 
 PLACEMENT = (
@@ -65,31 +56,40 @@ PLACEMENT = (
         "parallelism across nodes is slow; a default that a space can drop",
         body=_domain,
         where="never",
+        checker="product",
         kind="advice",
     ),
     Rule(
-        id="recompute-selective",
-        sentence="selective recomputation names modules the model has: mlp needs a "
-        "dense layer, mla_up_proj MLA, moe and moe_act experts, shared_experts "
-        "shared experts",
-        source=f"{_CONFIG}: recompute_modules",
-        body=_modules,
-        where="config",
+        id="mtp",
+        sentence="several prediction layers with stages of given sizes are placed by "
+        "an explicit layout",
+        source=f"{MTP}, get_mtp_num_layers_to_build: they sit with the loss unless "
+        "placed",
+        body=_predictions,
+        where="never",
+        checker="product",
+        kind="advice",
+    ),
+)
+
+KNOWN_BAD = (
+    Rule(
+        id="bad-odd-overlap",
+        sentence="an odd number of layers in a chunk hangs when the experts' "
+        "all-to-all is overlapped (L = {L})",
+        source="Megatron-LM issue 1810",
+        body=_odd_layers,
+        where="never",
+        checker="step",
+        kind="known-bad",
     ),
     Rule(
-        id="sharding-stage",
-        sentence="optimizer sharding is none or zero-1 (the distributed optimizer)",
-        source="Megatron-LM megatron/core/distributed/"
-        "distributed_data_parallel_config.py: use_distributed_optimizer",
-        body=_sharding,
-        where="config",
-    ),
-    Rule(
-        id="mla-gqa",
-        sentence="latent attention and grouped-query attention are not mixed in one "
-        "model",
-        source=f"{_CONFIG}: multi_latent_attention excludes num_query_groups",
-        body=_latent,
-        where="config",
+        id="bad-mxfp8-gather",
+        sentence="a gather of FP8 parameters raises the memory of MXFP8",
+        source="Megatron-LM issue 2063",
+        body=_fp8_memory,
+        where="never",
+        checker="step",
+        kind="known-bad",
     ),
 )

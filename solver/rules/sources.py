@@ -1,0 +1,27 @@
+"""Where Megatron's rules are written: files of megatron-core 0.16.1 and Megatron-LM.
+
+The launcher is not part of the wheel; its lines are those of the tag core_v0.16.1.
+"""
+
+_CORE = "megatron-core 0.16.1 megatron/core/"
+CONFIG = f"{_CORE}transformer/transformer_config.py, TransformerConfig.__post_init__"
+PARALLEL = f"{_CORE}model_parallel_config.py, ModelParallelConfig.__post_init__"
+STATE = f"{_CORE}parallel_state.py, initialize_model_parallel"
+BATCHES = f"{_CORE}num_microbatches_calculator.py, ConstantNumMicroBatchesCalculator"
+SCHEDULES = f"{_CORE}pipeline_parallel/schedules.py"
+INTERLEAVED = f"{SCHEDULES}, forward_backward_pipelining_with_interleaving"
+STAGES = f"{_CORE}transformer/transformer_block.py, get_num_layers_to_build"
+OFFSETS = f"{_CORE}transformer/transformer_layer.py, get_transformer_layer_offset"
+LAYOUT = f"{_CORE}transformer/pipeline_parallel_layer_layout.py"
+LINEAR = f"{_CORE}tensor_parallel/layers.py, ColumnParallelLinear, RowParallelLinear"
+EMBEDDING = f"{_CORE}tensor_parallel/utils.py, VocabUtility"
+SCATTER = f"{_CORE}tensor_parallel/mappings.py, reduce_scatter_to_sequence_parallel"
+MOE_LAYER = f"{_CORE}transformer/moe/moe_layer.py"
+DISPATCHER = f"{_CORE}transformer/moe/token_dispatcher.py, MoEFlexTokenDispatcher"
+SHARED = f"{_CORE}transformer/moe/shared_experts.py, SharedExpertMLP"
+SPECS = f"{_CORE}models/gpt/gpt_layer_specs.py, get_gpt_decoder_layer_specs"
+MTP = f"{_CORE}transformer/multi_token_prediction.py"
+OPTIMIZER = f"{_CORE}optimizer/optimizer_config.py, OptimizerConfig.__post_init__"
+DATA_PARALLEL = f"{_CORE}distributed/distributed_data_parallel.py"
+LAUNCHER = "Megatron-LM core_v0.16.1 megatron/training/arguments.py, validate_args"
+ENGINE = "TransformerEngine"
