@@ -83,9 +83,7 @@ def network(order: Order) -> Network:
     needed = np.where(needs >= 0, row[needs], NEVER)[sequence]
     if (needed == NEVER).all(axis=0)[1]:
         needed, hops = needed[:, :1], hops[:, :1]
-    columns = order.slots[:, [F_CHUNK, B_CHUNK, W_CHUNK]]
-    described = np.column_stack([order.rank, columns])[sequence]
-    kinds, kind = np.unique(described, axis=0, return_inverse=True)
+    kind, kinds = _kinds(order)
     counts = np.bincount(level)
     return Network(
         order=order,
@@ -94,10 +92,22 @@ def network(order: Order) -> Network:
         before=before[sequence],
         needs=needed,
         hops=hops[sequence],
-        kind=kind.ravel(),
+        kind=kind[sequence],
         kinds=kinds,
         last=row[order.starts[1:] - 1],
     )
+
+
+def _kinds(order: Order) -> tuple[Ints, Ints]:
+    """Number the distinct kinds of slots: each slot's kind, and what each kind is."""
+    sizes = (order.pp, *(order.chunks + 1,) * 3)
+    columns = [order.slots[:, c] + 1 for c in (F_CHUNK, B_CHUNK, W_CHUNK)]
+    code = np.ravel_multi_index((order.rank, *columns), sizes)
+    present = np.flatnonzero(np.bincount(code, minlength=int(np.prod(sizes))))
+    number = np.zeros(int(np.prod(sizes)), np.int64)
+    number[present] = np.arange(len(present))
+    rank, *chunks = np.unravel_index(present, sizes)
+    return number[code], np.column_stack([rank, *(c - 1 for c in chunks)])
 
 
 def _needs(order: Order) -> tuple[Ints, Ints]:
@@ -126,21 +136,31 @@ def _needs(order: Order) -> tuple[Ints, Ints]:
 
 def _levels(order: Order, needs: Ints) -> Ints:
     """Let all ranks whose next slot can run do so, again and again."""
-    level = np.full(len(needs) + 1, -1, np.int64)
-    level[-1] = 0  # what slot -1, no slot, is found at
-    at, end = order.starts[:-1].copy(), order.starts[1:]
-    now, left = 0, len(needs)
+    # One more slot behind each rank's last, which waits for itself for ever.
+    total, pp = len(needs), order.pp
+    place = np.arange(total) + order.rank
+    after = order.starts[1:] + np.arange(pp)
+    nothing = total + pp
+    level = np.full(nothing + 1, -1, np.int64)
+    level[nothing] = 0
+    sides = []
+    for side in range(1 + bool((needs[:, 1] >= 0).any())):
+        waits = np.empty(nothing, np.int64)
+        waits[after] = after
+        waits[place] = np.where(needs[:, side] >= 0, place[needs[:, side]], nothing)
+        sides.append(waits)
+    at = order.starts[:-1] + np.arange(pp)
+    now, left = 0, total
     while left:
-        running = at < end
-        slot = at[running]
-        ready = (level[needs[slot]] >= 0).all(axis=1)
-        slot = slot[ready]
+        ready = level[sides[0][at]] >= 0
+        for waits in sides[1:]:
+            ready &= level[waits[at]] >= 0
+        slot = at[ready]
         if not len(slot):
-            raise DeadlockError(
-                f"{order.schedule}: no rank can go on, {left} slots left"
-            )
+            raise DeadlockError(f"{order.schedule}: {left} slots wait for each other")
         level[slot] = now
-        at[np.flatnonzero(running)[ready]] += 1
+        at += ready
         left -= len(slot)
         now += 1
-    return level[:-1]
+    levels: Ints = level[place]
+    return levels
