@@ -9,6 +9,7 @@ from ..parameters import VOCAB_MULTIPLE
 
 Implementation = Literal["te", "local"]
 Dispatcher = Literal["alltoall", "allgather", "flex"]
+ContextParallel = Literal["p2p", "a2a", "all-gather"]
 AuxLoss = Literal["none", "aux", "seq-aux"]
 
 
@@ -44,6 +45,11 @@ class Kernels:
     capacity
         Capacity factor as a ratio of whole numbers, expert inputs padded to it, or
         None for dropless routing.
+    context_parallel
+        How attention exchanges keys or heads under context parallelism.
+    gradient_fusion
+        Whether weight gradients are accumulated into the main gradients by the
+        matrix product; TransformerEngine then keeps one dummy gradient per shape.
     latent_norm
         Whether multi-head latent attention norms its compressed queries and keys.
     parameter_bytes
@@ -64,6 +70,8 @@ class Kernels:
     aux_loss: AuxLoss = "none"
     z_loss: bool = False
     capacity: tuple[int, int] | None = field(default=None)
+    context_parallel: ContextParallel = "p2p"
+    gradient_fusion: bool = True
     latent_norm: bool = True
     parameter_bytes: int = 2
     vocab_multiple: int = VOCAB_MULTIPLE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .attention import rotary_entries, score_entries
+from .attention import output_entries, rotary_entries, score_entries
 from .entries import Entry, norm_statistics
 
 if TYPE_CHECKING:
@@ -69,5 +69,4 @@ def latent_entries(
         yield Entry(name, "int32", "[1]", 1, units.once)
     else:
         yield from score_entries(context, a)
-    v = attention.v_dim
-    yield Entry("attention output", dtype, f"[n, a/tp * {v}]", a * v, unit)
+    yield from output_entries(context, a, attention.v_dim)

@@ -7,7 +7,6 @@ keep plus what is alive for a moment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,9 +23,11 @@ from .ends import (
 from .entries import Context, Recompute
 from .kernels import DEFAULT, Kernels
 from .layers import layer_entries
+from .ledger import Item, fixed_items, moment_items
+from .moments import Moment, moments
 from .state import State, numbers
 from .tally import Board, Tally, undominated
-from .transient import layer_transient, loss_transient
+from .transient import embedding_transient, layer_transient, loss_transient
 from .units import Units
 
 if TYPE_CHECKING:
@@ -35,47 +36,9 @@ if TYPE_CHECKING:
     from ..architecture import Architecture, Layer
     from ..layout import Dims
     from ..problem import Training
-    from ..stages import Chunk, Stage
+    from ..stages import Stage
     from .entries import Entries
-
-InFlight = tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Item:
-    """One line of a ledger.
-
-    Attributes
-    ----------
-    name
-        What it is.
-    tensor
-        Number format and shape of one tensor, in the letters of ``units``.
-    phase
-        ``state`` and ``constant`` are always alive, ``kept`` between forward and
-        backward pass, ``moment`` only at the peak.
-    source
-        Where the rule comes from.
-    bytes
-        Bytes of all ``count`` tensors.
-    count
-        How many there are.
-    """
-
-    name: str
-    tensor: str
-    phase: str
-    source: str
-    bytes: Expr
-    count: int
-
-
-@dataclass(frozen=True)
-class _Moment:
-    """A moment of the backward pass: components and how often each is alive."""
-
-    kept: tuple[tuple[str, int], ...]
-    transient: str | None
+    from .moments import InFlight
 
 
 class MemoryModel:
@@ -105,7 +68,8 @@ class MemoryModel:
         self.state = State(
             architecture, dims, training.optimizer, kernels.vocab_multiple
         )
-        self._tallies: dict[_Moment, Tally] = {}
+        self._tallies: dict[Moment, Tally] = {}
+        self._cached: dict[frozenset[int], Expr] = {}
 
     @cached_property
     def board(self) -> Board:
@@ -119,6 +83,7 @@ class MemoryModel:
         board.add("final norm", lambda _: final_norm_entries(context))
         board.add("loss", lambda _: loss_entries(context, rows))
         board.add("loss moment", lambda _: loss_transient(context, rows))
+        board.add("embedding moment", lambda _: embedding_transient(context, rows))
         return board
 
     def _add_kind(self, board: Board, index: int, kind: Layer) -> None:
@@ -147,45 +112,7 @@ class MemoryModel:
         """Return a rank's parameters, dense and experts'."""
         return total(self.state.counts(self.state.numbers(stage)))
 
-    def _chunk(self, chunk: Chunk) -> list[tuple[str, int]]:
-        """Return the components a micro-batch keeps in a chunk, the loss apart."""
-        kinds = enumerate(chunk.layers)
-        held = [(f"layer {index}", count) for index, count in kinds if count]
-        if chunk.mtp:
-            held.append(("mtp", chunk.mtp))
-        if chunk.embedding:
-            held.append(("embedding", 1))
-        return held
-
-    def _moments(self, stage: Stage, in_flight: InFlight) -> list[_Moment]:
-        """List the moments that may be a rank's peak.
-
-        While a layer runs backward, the loss of its micro-batch is gone; while the
-        loss runs, all that the last chunk keeps is there.
-        """
-        last = self.architecture.kind_of_layer[-1]
-        present = {i for chunk in stage for i, n in enumerate(chunk.layers) if n}
-        present |= {last} if any(chunk.mtp for chunk in stage) else set()
-        found = []
-        for vector in in_flight:
-            kept: dict[str, int] = {"model": 1}
-            losses, heads = 0, 0
-            for count, chunk in zip(vector, stage, strict=True):
-                for name, times in self._chunk(chunk):
-                    kept[name] = kept.get(name, 0) + count * times
-                if chunk.head:
-                    losses, heads = count, 1 + chunk.mtp
-            found += [
-                _moment(kept, max(losses - 1, 0), heads, f"layer {i} moment")
-                for i in sorted(present)
-            ]
-            if losses:
-                found.append(_moment(kept, losses, heads, "loss moment"))
-            if not present and not losses:
-                found.append(_moment(kept, 0, 0, None))
-        return found
-
-    def _tally(self, moment: _Moment) -> Tally:
+    def _tally(self, moment: Moment) -> Tally:
         if moment not in self._tallies:
             tallies = self.board.tallies
             tally = self.board.zero()
@@ -210,7 +137,26 @@ class MemoryModel:
         tallies = [self._tally(m) for m in self._moments(stage, in_flight)]
         held = [self.board.expression(t) for t in undominated(tallies)]
         fixed = sum(c.bytes for c in constants(self.architecture))
-        return total((maximum(*held), self.state.peak(stage), fixed))
+        state = (self.state.peak(stage), self.dummies(stage))
+        return total((maximum(*held), *state, fixed))
+
+    def dummies(self, stage: Stage) -> Expr:
+        """Return bytes of dummy weight gradients of a rank's layers."""
+        kernels = self.context.kernels
+        if not (kernels.is_te and kernels.gradient_fusion):
+            return total(())
+        kinds = frozenset(self._kinds(stage))
+        if kinds not in self._cached:
+            layers = [self.architecture.kinds[k] for k in sorted(kinds)]
+            self._cached[kinds] = self.state.dummies(layers)
+        return self._cached[kinds]
+
+    def _kinds(self, stage: Stage) -> list[int]:
+        """Return the kinds of layer that a rank holds."""
+        present = {i for chunk in stage for i, n in enumerate(chunk.layers) if n}
+        if any(chunk.mtp for chunk in stage):
+            present.add(self.architecture.kind_of_layer[-1])
+        return sorted(present)
 
     def ledger_at(
         self, stage: Stage, in_flight: InFlight, point: Mapping[str, int]
@@ -230,59 +176,15 @@ class MemoryModel:
         tuple of (Item, int)
             They sum to the peak.
         """
-        moments = self._moments(stage, in_flight)
         worst = max(
-            moments, key=lambda m: value(self.board.expression(self._tally(m)), point)
+            self._moments(stage, in_flight),
+            key=lambda m: value(self.board.expression(self._tally(m)), point),
         )
-        items = [*self._fixed_items(stage), *self._moment_items(worst, point)]
+        fixed = self.dims.recompute.constant
+        code = point["recompute"] if fixed is None else fixed
+        items = [*fixed_items(self, stage), *moment_items(self, worst, code)]
         valued = ((item, value(item.bytes, point)) for item in items)
         return tuple((item, size) for item, size in valued if size)
 
-    def _fixed_items(self, stage: Stage) -> list[Item]:
-        items = []
-        for name, size in self.state.bytes(stage):
-            items.append(_item(name, "parameters", "state", self.state.source, size))
-        for constant in constants(self.architecture):
-            size = total((constant.bytes,))
-            items.append(
-                _item(constant.name, "bytes", "constant", constant.source, size)
-            )
-        return items
-
-    def _moment_items(self, moment: _Moment, point: Mapping[str, int]) -> list[Item]:
-        constant = self.dims.recompute.constant
-        code = point["recompute"] if constant is None else constant
-        items = []
-        names = [(name, count, "kept") for name, count in moment.kept if count]
-        if moment.transient:
-            names.append((moment.transient, 1, "moment"))
-        for component, count, phase in names:
-            for entry in self.board.entries(component, code):
-                size = entry.unit.times(entry.weight * count)
-                items.append(
-                    Item(
-                        name=f"{component.removesuffix(' moment')}: {entry.name}",
-                        tensor=f"{entry.dtype} {entry.shape}",
-                        phase=phase,
-                        source="Megatron-Core 0.16.1",
-                        bytes=size,
-                        count=count * entry.count,
-                    )
-                )
-        return items
-
-
-def _moment(
-    kept: Mapping[str, int], losses: int, heads: int, transient: str | None
-) -> _Moment:
-    whole = dict(kept)
-    if losses:
-        whole["final norm"] = losses
-        whole["loss"] = losses * heads
-    return _Moment(tuple(whole.items()), transient)
-
-
-def _item(name: str, tensor: str, phase: str, source: str, size: Expr) -> Item:
-    return Item(
-        name=name, tensor=tensor, phase=phase, source=source, bytes=size, count=1
-    )
+    def _moments(self, stage: Stage, in_flight: InFlight) -> list[Moment]:
+        return moments(stage, in_flight, self._kinds(stage))

@@ -58,15 +58,21 @@ def _losses(context: Context, moe: MoE) -> Entries:
         yield Entry("z-loss", dtype, "[]", 1, units.once)
 
 
-def _permutation(context: Context, moe: MoE, rows: Unit) -> Entries:
+def _permutation(context: Context, moe: MoE, rows: Unit, sent: Unit) -> Entries:
     """Yield what sending tokens to experts and back keeps."""
     units, e, k = context.units, moe.experts, moe.topk
     unit = units.shard
+    if context.kernels.capacity is not None:
+        yield Entry("map of tokens within capacity", "bool", f"[T, {e}]", e, unit)
     if context.kernels.permute_fusion:
         wide = 2 * e + 1
         yield Entry("row map of the permutation", "int32", f"[T, {wide}]", wide, unit)
         several = units.several(rows, e)
         yield Entry("row maps of the sorting by expert", "int32", "[R]", 1, several, 2)
+        return
+    if context.kernels.capacity is not None:
+        yield Entry("sorted token indices", "int64", "[R/etp]", 1, sent)
+        yield Entry("indices of routing weights", "int64", "[R/etp]", 1, sent)
         return
     dtype = _router_dtype(context)
     yield Entry("routing weights", dtype, f"[{e}, T]", e, unit)
@@ -78,7 +84,7 @@ def _experts(context: Context, moe: MoE, recompute: Recompute) -> Entries:
     """Yield what the experts' networks keep."""
     units, dtype, h = context.units, context.dtype, context.hidden
     rows, parts = units.routed(moe, context.kernels.capacity)
-    yield from _permutation(context, moe, rows)
+    yield from _permutation(context, moe, rows, parts)
     yield Entry("routed tokens", dtype, f"[R, {h}]", h, rows)
     yield Entry("routed weights", _router_dtype(context), "[R, 1]", 1, rows)
     wide = moe.ffn * (2 if moe.gated else 1)

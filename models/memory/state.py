@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..expr import Expr, at_least, exact_div, total, where
 from ..parameters import (
+    Shard,
     Tensor,
     embedding_tensors,
     head_tensors,
@@ -22,7 +23,7 @@ from .optimizers import parts, recipe
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..architecture import Architecture
+    from ..architecture import Architecture, Layer
     from ..layout import Dims
     from ..stages import Stage
     from .optimizers import Part
@@ -166,6 +167,30 @@ class State:
         if dims.sharding.hi >= GATHERING:
             sizes.append(self._gathered(stage))
         return total(sizes)
+
+    def dummies(self, layers: Iterable[Layer]) -> Expr:
+        """Return bytes of the dummy weight gradients that TransformerEngine caches.
+
+        One per distinct shape of its projections in these layers, for the life of
+        the process. The router is not TransformerEngine's.
+        """
+        shapes: set[tuple[tuple[int, ...], Shard]] = set()
+        for layer in layers:
+            for tensor in layer_tensors(self.architecture, layer):
+                is_matrix = len(tensor.shape) > 1
+                if is_matrix and not tensor.name.startswith("router"):
+                    shapes.add((tensor.shape[-2:], tensor.shard))
+        found: Numbers = Counter()
+        for shape, shard in shapes:
+            found[shard] += prod(shape)
+        one_of_each = total(
+            (
+                exact_div(found["column"] + found["row"], self.dims.tp),
+                exact_div(found["expert"], self.dims.etp),
+                found["replicated"],
+            )
+        )
+        return self.parts[0].per_parameter * one_of_each
 
     @cached_property
     def _shards(self) -> Expr:

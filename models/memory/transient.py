@@ -33,7 +33,7 @@ def _gradient_entries(context: Context, layer: Layer) -> Entries:
         yield Entry(name, dtype, f"[n, {wide}/tp]", wide, units.tokens_tp)
         return
     rows, over_etp = units.routed(network, context.kernels.capacity)
-    yield Entry("gradient of routed tokens", dtype, f"[R, {h}]", h, rows)
+    yield Entry("gradients of routed tokens", dtype, f"[R, {h}]", h, rows, 2)
     yield Entry(name, dtype, f"[R, {wide}/etp]", wide, over_etp)
 
 
@@ -54,8 +54,6 @@ def layer_transient(context: Context, layer: Layer, recompute: Recompute) -> Ent
     if recompute.code:
         yield from _recomputed_entries(context, layer, recompute)
     yield from _gradient_entries(context, layer)
-    h, units, dtype = context.hidden, context.units, context.dtype
-    yield Entry("tensors in the pipeline", dtype, f"[T, {h}]", h, units.piped, 2)
 
 
 #: Logits beside the kept ones, in 2-byte numbers per logit: the unfused loss peaks at
@@ -76,3 +74,11 @@ def loss_transient(context: Context, rows: Expr) -> Entries:
         yield Entry("copy of the head's weights", "bf16", f"[V/tp, {h}]", h, weights)
     yield Entry("gathered projection input", dtype, f"[n, {h}]", h, units.gathered)
     yield Entry("gradient of the projection input", dtype, f"[n, {h}]", h, units.tokens)
+
+
+def embedding_transient(context: Context, rows: Expr) -> Entries:
+    """Yield the dense gradient of the word embeddings, before it is accumulated."""
+    h, units, dtype = context.hidden, context.units, context.dtype
+    weights = units.head_weights(rows)
+    yield Entry("gradient of word embeddings", dtype, f"[V/tp, {h}]", h, weights)
+    yield Entry("gradient of the embedding output", dtype, f"[n, {h}]", h, units.tokens)

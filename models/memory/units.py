@@ -78,6 +78,12 @@ class Units:
         return Unit(self._batch, self.dims.cp * self.dims.tp)
 
     @cached_property
+    def exchanged_tp(self) -> Unit:
+        """N / tp where the sequence is divided over cp, 0 elsewhere."""
+        divided = less(1, self.dims.cp)
+        return Unit(product((self._batch, divided)), self.tokens_tp.divisor)
+
+    @cached_property
     def shard(self) -> Unit:
         """T: tokens of the residual stream on one rank."""
         return Unit(self._batch, self.dims.cp * self._u)
@@ -96,12 +102,6 @@ class Units:
     def boundaries(self) -> Unit:
         """Starts of a micro-batch's sequences, and the last one's end."""
         return Unit(self.dims.mbs + 1, as_expr(1))
-
-    @cached_property
-    def piped(self) -> Unit:
-        """T where a rank has pipeline neighbours, 0 elsewhere."""
-        piped = less(1, self.dims.pp)
-        return Unit(product((self._batch, piped)), self.shard.divisor)
 
     @cached_property
     def gathered(self) -> Unit:
