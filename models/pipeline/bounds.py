@@ -18,14 +18,15 @@ stage times for fixed m and the largest of them is the best:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import unknown_name
-from .interleaving import Ints, forward_units, warm_up
+from .interleaving import forward_units, warm_up
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+if TYPE_CHECKING:
+    from .arrays import Floats, Ints
 
 BOUNDED = ("1f1b", "interleaved", "gpipe")
 

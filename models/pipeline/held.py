@@ -14,8 +14,7 @@ import numpy as np
 from .order import B_CHUNK, F_CHUNK, W_CHUNK
 
 if TYPE_CHECKING:
-    from .bounds import Floats
-    from .interleaving import Ints
+    from .arrays import Floats, Ints
     from .order import Order
 
 

@@ -8,11 +8,15 @@ long they take.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import unknown_name
-from .interleaving import Ints, forward_units, runs, warm_up
+from .interleaving import forward_units, runs, warm_up
+
+if TYPE_CHECKING:
+    from .arrays import Ints
 
 Vectors = tuple[tuple[int, ...], ...]
 

@@ -12,11 +12,12 @@ get_schedule_table and get_pp_rank_microbatches.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
+if TYPE_CHECKING:
+    from .arrays import Ints
 
 
 def warm_up(pp: int, vpp: int, m: Ints | int, group: int, extra: int = 0) -> Ints:

@@ -15,7 +15,7 @@ import numpy as np
 from .order import B_CHUNK, B_MICRO, F_CHUNK, F_MICRO, W_CHUNK, Order
 
 if TYPE_CHECKING:
-    from .interleaving import Ints
+    from .arrays import Ints
 
 #: Rows before the slots: the start of the step, and a dependency that never binds.
 START, NEVER, SLOTS = 0, 1, 2

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from .interleaving import Ints
+    from .arrays import Ints
     from .placement import Placement
 
 #: Columns of a slot; -1 where the slot has no such operation.

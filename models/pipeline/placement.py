@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from .interleaving import Ints
+    from .arrays import Ints
 
 Shape = Literal["loop", "v", "bidirectional"]
 

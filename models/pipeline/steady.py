@@ -30,8 +30,7 @@ from .schedules import order
 from .sweep import ends, times
 
 if TYPE_CHECKING:
-    from .bounds import Floats
-    from .interleaving import Ints
+    from .arrays import Bools, Floats, Ints
 
 #: Relative difference of two ends that count as equal: rounding of long sums.
 _ROUNDING = 1e-12
@@ -121,13 +120,13 @@ class _Steady:
             periods *= 2
         return self.total
 
-    def _solve(self, rows: Ints, small: int) -> Ints:
+    def _solve(self, rows: Ints, small: int) -> Bools:
         """Fill the total of the rows that ``small`` micro-batches decide."""
         plan = order(self.schedule, self.pp, self.vpp, small, self.group)
         net = network(plan)
         more = (self.m[rows] - small) // self.period
         t = times(plan, self.forward[rows], self.backward[rows], p2p=self.hop[rows])
-        done: Ints = more == 0
+        done: Bools = more == 0
         ahead, back = self._unit_rows(small)
         for part, ended in ends(net, t):
             last = ended[net.last].max(axis=0)
@@ -151,7 +150,7 @@ class _Steady:
 
     def _gain(
         self, ended: Floats, ahead: Ints, back: Ints, slack: Floats, small: int
-    ) -> tuple[Floats, Ints]:
+    ) -> tuple[Floats, Bools]:
         """Return what a period adds, shape [n], and whether it is the same for all."""
         size, count = self.period * self.vpp, small * self.vpp
         first = count - int(self.warm[0]) - 2 * size

@@ -17,7 +17,7 @@ from .network import NEVER, SLOTS, Network, network
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .bounds import Floats
+    from .arrays import Floats
     from .order import Order
 
 #: Configurations swept together: a level of 16 ranks then fits the first cache.

@@ -15,8 +15,7 @@ from .sweep import ends, times
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .bounds import Floats
-    from .interleaving import Ints
+    from .arrays import Floats, Ints
     from .order import Order
 
 

@@ -19,7 +19,7 @@ from ..order import order_of, run_b, run_f, run_w
 from ..placement import placement
 
 if TYPE_CHECKING:
-    from ..interleaving import Ints
+    from ..arrays import Ints
     from ..order import Order, Slot
 
 #: Operations of a micro-batch on a rank, in the order of the pattern: forward of

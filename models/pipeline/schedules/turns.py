@@ -6,11 +6,16 @@ megatron/core/pipeline_parallel/schedules.py (1F1B, interleaved).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..interleaving import Ints, units, warm_up
+from ..interleaving import units, warm_up
 from ..order import Order
 from ..placement import placement
+
+if TYPE_CHECKING:
+    from ..arrays import Ints
 
 
 def gpipe(pp: int, m: int) -> Order:
