@@ -38,6 +38,7 @@ _PIPELINE = (
     *_flags(
         "account_for_embedding_in_pipeline_split",
         "account_for_loss_in_pipeline_split",
+        "degree_below_one",
         "vpp_given",
         "overlap_p2p_comm_warmup_flush",
         "defer_embedding_wgrad_compute",

@@ -7,8 +7,9 @@ from .dialects import BASES as BASES
 from .dialects import DIALECTS as DIALECTS
 from .dialects import parse_dialect as parse_dialect
 from .dialects import rules_of
+from .dispatch import DISPATCH
 from .divisibility import DIVISIBILITY
-from .experts import DISPATCH, ROUTER
+from .experts import ROUTER
 from .facts import Facts as Facts
 from .facts import Structures as Structures
 from .graphs import GRAPHS
@@ -20,10 +21,12 @@ from .placement import KNOWN_BAD, PLACEMENT
 from .precision import PRECISION
 from .recompute import RECOMPUTE
 from .rule import CHECKERS as CHECKERS
-from .rule import Rule as Rule
+from .rule import Rule as Rule  # noqa: TC001, re-exported for use at run time
 from .schedule import SCHEDULE
 from .sharding import SHARDING
 from .stages import SPLIT
+from .torchtitan import TORCHTITAN
+from .zero_bubble import DUALPIPE, PRIMUS
 
 #: Every rule of every dialect, in the order in which they are reported.
 ALL_RULES: tuple[Rule, ...] = (
@@ -43,6 +46,9 @@ ALL_RULES: tuple[Rule, ...] = (
     *GRAPHS,
     *PLACEMENT,
     *KNOWN_BAD,
+    *PRIMUS,
+    *DUALPIPE,
+    *TORCHTITAN,
 )
 
 

@@ -7,22 +7,26 @@ from typing import TYPE_CHECKING
 from ...models.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from .rule import Rule
 
 #: Releases of each dialect that rules speak of, oldest first. ``fsdp2`` is
 #: Megatron launched with ``--use-torch-fsdp2``; ``primus`` drives Megatron too and
-#: is named by the month of its main branch.
+#: is named by the month of its main branch; ``dualpipe`` is DeepSeek's library, taken
+#: to run inside Megatron.
 DIALECTS = {
     "megatron": ("0.14", "0.15", "0.16"),
     "fsdp2": ("0.14", "0.15", "0.16"),
     "primus": ("2026.08",),
+    "dualpipe": ("1.0",),
     "torchtitan": ("0.2", "0.3"),
 }
 #: Dialects that stand on another one: all its rules hold, those of the same id
 #: replaced.
-BASES = {"fsdp2": "megatron", "primus": "megatron"}
+BASES = {"fsdp2": "megatron", "primus": "megatron", "dualpipe": "megatron"}
+#: Options that a dialect sets by its very name.
+PRESETS: Mapping[str, Mapping[str, int]] = {"fsdp2": {"use_torch_fsdp2": 1}}
 
 
 def parse_dialect(text: str) -> tuple[str, str]:
@@ -53,9 +57,11 @@ def rules_of(name: str, release: str, every: Iterable[Rule]) -> tuple[Rule, ...]
     at = releases.index(release)
 
     def holds(rule: Rule) -> bool:
+        if rule.dialect != name:
+            return False
         begun = not rule.since or releases.index(rule.since) <= at
         ended = bool(rule.until) and releases.index(rule.until) < at
-        return rule.dialect == name and begun and not ended
+        return begun and not ended
 
     rules = tuple(every)
     own = tuple(rule for rule in rules if holds(rule))

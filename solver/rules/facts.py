@@ -29,7 +29,8 @@ from ...models.expr import (
     table,
     where,
 )
-from ...models.layout import RECOMPUTE_FULL, RECOMPUTE_MODULES
+from ...models.layout import RECOMPUTE_FULL, RECOMPUTE_MODULES, SCHEDULES
+from .dialects import PRESETS, parse_dialect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from ...models.layout import Dims
     from ...models.problem import Problem
 
+#: Schedules whose two chunks of a rank form a V; none of them is interleaved.
+_V_SHAPED = [SCHEDULES.index(n) for n in ("zbv", "v-half", "v-min", "dualpipev")]
 PLAIN_ORDER = "tp-cp-ep-dp-pp"
 
 
@@ -93,9 +96,16 @@ class Facts:
         assert self.problem is not None
         return Sizes.of(self.problem)
 
+    @cached_property
+    def _preset(self) -> Mapping[str, int]:
+        dialect = parse_dialect(self.problem.dialect)[0] if self.problem else ""
+        return PRESETS.get(dialect, {})
+
     def option(self, name: str) -> Expr:
         """Return the code of an option; a constant unless somebody set it."""
-        return as_expr(self.options.get(name, OPTIONS[name].default))
+        if name in self.options:
+            return as_expr(self.options[name])
+        return as_expr(self._preset.get(name, OPTIONS[name].default))
 
     def on(self, name: str) -> Expr:
         """Whether a flag is on."""
@@ -122,7 +132,12 @@ class Facts:
     @property
     def interleaved(self) -> Expr:
         """Whether the interleaved schedule runs; core does so for a given vpp of 1."""
-        return either(at_least(self.dims.vpp, 2), self.on("vpp_given"))
+        chunks = both(at_least(self.dims.vpp, 2), negate(self._v_shaped))
+        return either(chunks, self.on("vpp_given"))
+
+    @property
+    def _v_shaped(self) -> Expr:
+        return one_of(self.dims.schedule, _V_SHAPED)
 
     @property
     def selective(self) -> Expr:

@@ -112,6 +112,7 @@ GRAPHS = (
         source=f"{CONFIG}: {_IMPL}, {_SCOPE}",
         body=lambda f: both(f.known(_IMPL), f.known(_SCOPE)),
         where="config",
+        since="0.15",
     ),
     Rule(
         id="graph-offload",
@@ -119,6 +120,7 @@ GRAPHS = (
         source=f"{CONFIG}: {_IMPL}",
         body=lambda f: _graphed(f, negate(f.on("cpu_offloading"))),
         where="config",
+        since="0.15",
     ),
     Rule(
         id="graph-iteration",
@@ -128,6 +130,7 @@ GRAPHS = (
             f.says(_IMPL, "transformer_engine"), negate(_scope(f, "full_iteration"))
         ),
         where="config",
+        since="0.15",
     ),
     Rule(
         id="graph-moe-router",
@@ -137,6 +140,7 @@ GRAPHS = (
             f, negate(both(_scope(f, "moe"), _part(f, "moe_router")))
         ),
         where="config",
+        since="0.16",
     ),
     Rule(
         id="graph-preprocess",
@@ -144,6 +148,7 @@ GRAPHS = (
         source=f"{CONFIG}: {_SCOPE}",
         body=_with_router,
         where="config",
+        since="0.16",
     ),
     Rule(
         id="graph-moe",
@@ -152,6 +157,7 @@ GRAPHS = (
         source=f"{CONFIG}: {_SCOPE}",
         body=_experts_only,
         where="config",
+        since="0.16",
     ),
     Rule(
         id="graph-mlp",
@@ -159,6 +165,7 @@ GRAPHS = (
         source=f"{CONFIG}: {_SCOPE}",
         body=_dense_only,
         where="config",
+        since="0.16",
     ),
     Rule(
         id="graph-padding",
@@ -166,6 +173,7 @@ GRAPHS = (
         source=f"{CONFIG}: {_SCOPE}",
         body=_drop_padding,
         where="config",
+        since="0.16",
     ),
     Rule(
         id="graph-sync",
@@ -174,6 +182,7 @@ GRAPHS = (
         source=f"{CONFIG}: {_SCOPE}",
         body=_no_sync,
         where="config",
+        since="0.16",
     ),
     Rule(
         id="graph-full-recompute",
@@ -181,6 +190,7 @@ GRAPHS = (
         source=f"{CONFIG}: recompute_granularity",
         body=_full_recompute,
         where="config",
+        since="0.15",
     ),
     Rule(
         id="graph-recompute-moe",
@@ -188,6 +198,7 @@ GRAPHS = (
         source=f"{CONFIG}: recompute_modules",
         body=_recomputed_experts,
         where="config",
+        since="0.16",
     ),
     Rule(
         id="graph-dropout",
@@ -195,6 +206,7 @@ GRAPHS = (
         source=f"{CONFIG}: attention_dropout, hidden_dropout",
         body=_no_dropout,
         where="config",
+        since="0.15",
     ),
     Rule(
         id="graph-local-ep",
@@ -203,5 +215,6 @@ GRAPHS = (
         body=_local_experts,
         where="launcher only",
         checker="launcher",
+        since="0.15",
     ),
 )

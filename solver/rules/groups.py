@@ -14,6 +14,7 @@ from ...models.expr import (
     either,
     equals,
     maximum,
+    negate,
     product,
 )
 from .rule import Rule
@@ -98,6 +99,14 @@ def _instances_sharded(facts: Facts) -> Expr:
 
 
 GROUPS = (
+    Rule(
+        id="degrees",
+        sentence="tp, pp, vpp, cp, ep and etp are at least 1",
+        source=f"{STATE}: the world is divided by them; {CONFIG}: "
+        "pipeline_model_parallel_size > 0",
+        body=lambda f: negate(f.on("degree_below_one")),
+        where="groups",
+    ),
     Rule(
         id="world-dense",
         sentence="W = tp * pp * cp * dp with a whole dp >= 1 (W = {W})",

@@ -12,6 +12,7 @@ from ...models.expr import (
     divides,
     either,
     equals,
+    implies,
     negate,
     table,
 )
@@ -67,10 +68,20 @@ def _mtp_place(layout: PipelineLayout, facts: Facts) -> Expr:
     return both(_truth(in_order), _by_pp(facts, layout.mtp_in_last_chunks))
 
 
+def _follows(facts: Facts) -> Expr:
+    """Whether the virtual size is the one the launcher takes from the layout."""
+    return facts.on("vpp_from_layout")
+
+
+def _same_vpp(layout: PipelineLayout, facts: Facts) -> Expr:
+    d = facts.dims
+    same = equals(d.vpp * d.pp, len(layout.stages))
+    return implies(facts.on("vpp_given"), same)
+
+
 def _all_chunks(layout: PipelineLayout, facts: Facts) -> Expr:
     single = _by_pp(facts, lambda pp: layout.chunks(pp) == 1)
-    seen = facts.on("vpp_from_layout")
-    return negate(both(negate(seen), negate(single), equals(facts.dims.vpp, 1)))
+    return either(_follows(facts), single, facts.on("vpp_given"))
 
 
 LETTERS = (
@@ -129,9 +140,17 @@ LETTERS = (
     ),
     Rule(
         id="layout-vpp",
-        sentence="an explicit layout gives vpp by itself: it is not given beside",
-        source=f"{LAUNCHER}: num_virtual_stages_per_pipeline_rank; {CONFIG} compares",
-        body=_law(lambda _, f: negate(f.on("vpp_given"))),
+        sentence="a vpp given beside an explicit layout is the layout's own",
+        source=f"{CONFIG}: virtual_pipeline_model_parallel_size",
+        body=_law(_same_vpp),
+        where="config",
+    ),
+    Rule(
+        id="layout-vpp-twice",
+        sentence="an explicit layout and a number of virtual stages are not both given "
+        "to the launcher, be they equal",
+        source=f"{LAUNCHER}: num_virtual_stages_per_pipeline_rank",
+        body=_law(lambda _, f: either(negate(f.on("vpp_given")), _follows(f))),
         where="launcher only",
         checker="launcher",
     ),

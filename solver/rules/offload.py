@@ -76,6 +76,7 @@ OFFLOAD = (
         source=f"{CONFIG}: {_FINE}",
         body=lambda f: negate(both(f.on("cpu_offloading"), f.on(_FINE))),
         where="config",
+        since="0.16",
     ),
     Rule(
         id="offload-modules",
@@ -83,6 +84,7 @@ OFFLOAD = (
         source=f"{CONFIG}: offload_modules",
         body=_known_modules,
         where="config",
+        since="0.16",
     ),
     Rule(
         id="offload-attn-proj",
@@ -91,6 +93,7 @@ OFFLOAD = (
         source=f"{CONFIG}: offload_modules",
         body=_projection,
         where="config",
+        since="0.16",
     ),
     Rule(
         id="offload-nothing",

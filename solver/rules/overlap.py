@@ -122,6 +122,7 @@ OVERLAP = (
         source=f"{CONFIG}: {_EXPERTS}",
         body=_needs(_EXPERTS, _graphs),
         where="config",
+        since="0.15",
     ),
     Rule(
         id="delay-wgrad",
@@ -137,6 +138,7 @@ OVERLAP = (
         source=f"{CONFIG}: ep_overlap_early_attn_memory_release",
         body=_needs("ep_overlap_early_attn_memory_release", lambda f: f.on(_EXPERTS)),
         where="config",
+        since="0.16",
     ),
     Rule(
         id="defer-embedding",

@@ -98,6 +98,7 @@ PRECISION = (
         source=f"{CONFIG}: fp8, fp4",
         body=lambda f: negate(both(_fp8(f), f.on("fp4"))),
         where="config",
+        since="0.15",
     ),
     Rule(
         id="fp8-param",
@@ -135,6 +136,7 @@ PRECISION = (
         source=f"{CONFIG}: fp8_quantizer_factory",
         body=_custom,
         where="config",
+        since="0.16",
     ),
     Rule(
         id="fp8-sides",

@@ -31,7 +31,9 @@ _GROUP = "microbatch_group_size_per_vp_stage"
 
 
 def _virtual(facts: Facts) -> Expr:
-    return implies(facts.interleaved, at_least(facts.dims.pp, 2))
+    """Ask for the axis too: V-shaped schedules have no interleaving."""
+    several = either(facts.interleaved, at_least(facts.dims.vpp, 2))
+    return implies(several, at_least(facts.dims.pp, 2))
 
 
 def _three_ranks(facts: Facts) -> Expr:
