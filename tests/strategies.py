@@ -87,7 +87,7 @@ def architectures(draw: st.DrawFn) -> Architecture:
     dense = Layer(
         attention=attention,
         feed_forward=DenseFFN(
-            ffn=draw(st.sampled_from([512, 768, 1000])), gated=draw(st.booleans())
+            ffn=draw(st.sampled_from([500, 512, 1000])), gated=draw(st.booleans())
         ),
     )
     layers = [dense] * draw(st.integers(1, 12))

@@ -1,0 +1,60 @@
+"""How fast configurations are: lower bounds of many, simulated times of few."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..models.profiles import profile_of
+from ..models.time import Projections, TimeModel
+from .answer import Projection
+from .feasible_set import NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from ..models.expr import Array
+    from ..models.layout import Layout
+    from ..models.problem import Problem
+
+
+class Scores:
+    """Step times of a problem's configurations under the device's profile.
+
+    Parameters
+    ----------
+    problem
+        Model, cluster and training.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        """Load the profile of the device."""
+        self.profile = profile_of(problem.cluster.device)
+        self._model = TimeModel(problem, self.profile)
+
+    def bounds(self, columns: Mapping[str, Array]) -> npt.NDArray[np.float64]:
+        """Return lower bounds of the simulated step times, shape [n], in seconds."""
+        return self._model.step_times(columns)
+
+    def simulated(self, layouts: Sequence[Layout]) -> list[Projection]:
+        """Return the projections of some layouts, their pipelines simulated."""
+        columns = {
+            n: np.array([getattr(layout, n) for layout in layouts], np.int64)
+            for n in NAMES
+        }
+        found = self._model.refine(columns)
+        return [self._projection(found, i) for i in range(len(layouts))]
+
+    def _projection(self, found: Projections, i: int) -> Projection:
+        seconds = float(found.step_time[i])
+        return Projection(
+            step_time_s=seconds,
+            tokens_per_s_per_gpu=float(found.tokens_per_s_per_gpu[i]),
+            mfu=float(found.mfu[i]),
+            bubble_fraction=float(found.bubble_fraction[i]),
+            band=self.profile.interval(seconds),
+            breakdown={part: float(s[i]) for part, s in found.breakdown.items()},
+        )
