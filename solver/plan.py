@@ -71,7 +71,7 @@ def plan(
     scores = Scores(problem)
     bounds = scores.bounds(columns)
     best = fastest(columns, bounds, scores, top, progress)
-    choices = tuple(_choice(domains, layout, p) for layout, p in best)
+    choices = tuple(_choice(memory, domains, layout, p) for layout, p in best)
     return Answer(
         problem=problem,
         answers=choices,
@@ -114,8 +114,10 @@ def _layout(columns: Mapping[str, Array], row: int) -> Layout:
     return Layout(**{n: int(columns[n][row]) for n in NAMES})
 
 
-def _choice(domains: Domains, layout: Layout, projection: Projection) -> Choice:
-    per_rank = rank_peaks(domains, layout)
+def _choice(
+    memory: Peaks, domains: Domains, layout: Layout, projection: Projection
+) -> Choice:
+    per_rank = rank_peaks(domains, layout, memory)
     return Choice(
         layout=layout,
         memory=Memory(peak_bytes=max(per_rank), per_rank=per_rank),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..models.memory import Item
     from ..models.problem import Problem
+    from .peaks import Peaks
 
 _DEFAULTS = {"tp": 1, "pp": 1, "vpp": 1, "cp": 1, "ep": 1, "mbs": 1}
 
@@ -131,11 +132,17 @@ def memory_clash(peak: int, layout: Layout, limit: int) -> Clash:
     )
 
 
-def rank_peaks(domains: Domains, layout: Layout) -> tuple[int, ...]:
-    """Return the peak bytes of every pipeline rank."""
+def rank_peaks(
+    domains: Domains, layout: Layout, memory: Peaks | None = None
+) -> tuple[int, ...]:
+    """Return the peak bytes of every pipeline rank.
+
+    ``memory`` is the problem's, if it is at hand; building it anew costs more than
+    the answer.
+    """
     from .peaks import Peaks
 
-    memory, point = Peaks(domains), layout.point()
+    memory, point = memory or Peaks(domains), layout.point()
     peaks = [memory.peak(rank) for rank in memory.ranks(memory.key(point))]
     return values(peaks, point)
 
