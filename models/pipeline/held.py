@@ -14,7 +14,7 @@ import numpy as np
 from .order import B_CHUNK, F_CHUNK, W_CHUNK
 
 if TYPE_CHECKING:
-    from .arrays import Floats, Ints
+    from .arrays import Ints, Numbers
     from .order import Order
 
 
@@ -36,7 +36,7 @@ def held(order: Order) -> tuple[Ints, Ints]:
     return full, _until(order, split_backward) - _until(order, split_weight)
 
 
-def peak_bytes(order: Order, full: Floats, w_only: Floats | None = None) -> Floats:
+def peak_bytes(order: Order, full: Numbers, w_only: Numbers | None = None) -> Numbers:
     """Return the most bytes of activations that each rank holds at one time.
 
     Parameters

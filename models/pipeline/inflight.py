@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import unknown_name
+from .held import held
 from .interleaving import forward_units, runs, warm_up
+from .schedules import NAMES, order
 
 if TYPE_CHECKING:
     from .arrays import Ints
+    from .order import Order
 
 Vectors = tuple[tuple[int, ...], ...]
 
@@ -36,7 +39,9 @@ def saturation(schedule: str, pp: int, vpp: int, group: int | None = None) -> in
         period = group * vpp
         longest = 2 * (pp - 1) + (vpp - 1) * group
         return group * -(-(longest + period) // period)
-    raise unknown_name("schedule", schedule, ("1f1b", "gpipe", "interleaved"))
+    if schedule in NAMES:
+        return 2 * pp  # seen in every order, and held by the tests
+    raise unknown_name("schedule", schedule, NAMES)
 
 
 def in_flight(
@@ -47,7 +52,8 @@ def in_flight(
     Parameters
     ----------
     schedule
-        ``1f1b``, ``interleaved`` (Megatron's order) or ``gpipe``.
+        One of `shardproof.models.pipeline.schedules.NAMES`. Where weight gradients
+        run apart, a micro-batch is held to the end of its weight gradient.
     m
         Micro-batches of a step.
     group
@@ -63,7 +69,7 @@ def in_flight(
     Raises
     ------
     InputError
-        If the schedule is unknown.
+        If the schedule is unknown or cannot run this shape.
 
     Notes
     -----
@@ -84,7 +90,9 @@ def _in_flight(
         return tuple(((min(pp - r, m),) * vpp,) for r in range(pp))
     if schedule == "gpipe":
         return (((m,) * vpp,),) * pp
-    return _interleaved(pp, vpp, m, group)
+    if schedule == "interleaved":
+        return _interleaved(pp, vpp, m, group)
+    return _counted(order(schedule, pp, vpp, m))
 
 
 def _interleaved(pp: int, vpp: int, m: int, group: int) -> tuple[Vectors, ...]:
@@ -105,6 +113,18 @@ def _interleaved(pp: int, vpp: int, m: int, group: int) -> tuple[Vectors, ...]:
     forward = forward_units(moments, vpp, m, group)
     backward = forward_units(moments - first, vpp, m, group)[..., ::-1]
     return tuple(_ends(held) for held in forward - backward)
+
+
+def _counted(plan: Order) -> tuple[Vectors, ...]:
+    """Count what every slot of an order holds and keep what nothing exceeds."""
+    loads = np.add(*held(plan))
+    per_rank = []
+    for rank in range(plan.pp):
+        seen = np.unique(loads[plan.starts[rank] : plan.starts[rank + 1]], axis=0)
+        within = (seen[:, None] <= seen[None]).all(axis=2)
+        largest = seen[within.sum(axis=1) == 1]
+        per_rank.append(tuple(map(tuple, largest.tolist())))
+    return tuple(per_rank)
 
 
 def _ends(held: Ints) -> Vectors:

@@ -15,7 +15,7 @@ from .sweep import ends, times
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .arrays import Floats, Ints
+    from .arrays import Floats, Ints, Numbers
     from .order import Order
 
 
@@ -94,8 +94,8 @@ class Timeline:
             yield Event(int(self.order.rank[i]), start, end, *pairs)
 
     def bytes_over_time(
-        self, full: Floats, w_only: Floats | None = None
-    ) -> list[tuple[Floats, Floats]]:
+        self, full: Numbers, w_only: Numbers | None = None
+    ) -> list[tuple[Floats, Numbers]]:
         """Return for each rank when what it holds changes, and to how much.
 
         Parameters
