@@ -14,7 +14,7 @@ import numpy as np
 
 from ..architecture import Attention, LatentAttention
 from .kernels import WIDTH
-from .work import Floats, Work
+from .work import Work
 
 if TYPE_CHECKING:
     from ..profiles import Profile
@@ -31,7 +31,7 @@ class Pricer:
     shape: Shape
     hidden: int
 
-    def crossing(self, enter: Floats | float, leave: Floats | float) -> Work:
+    def crossing(self, enter: float, leave: float) -> Work:
         """Price one tensor-parallel region.
 
         Parameters

@@ -37,7 +37,7 @@ class Links:
 
     def local(self, size: Floats, stride: Floats) -> Floats:
         """Return the members of a group that share a scale-up domain."""
-        inside: Floats = np.clip(np.floor(self._domain / stride), 1.0, size)
+        inside: Floats = np.minimum(np.maximum(self._domain // stride, 1.0), size)
         return inside
 
     def _scale_up(self, local: Floats) -> Floats:
@@ -46,7 +46,7 @@ class Links:
         if self._fabric.topology != "mesh":
             return np.full_like(local, whole)
         others = max(self._fabric.scale_up_size - 1, 1)
-        return whole * np.clip(local - 1, 1, others) / others
+        return whole * np.minimum(np.maximum(local - 1, 1), others) / others
 
     def _latency(self, size: Floats, local: Floats) -> Floats:
         """Return start-up and hops: a ring inside, a tree between domains."""
@@ -60,23 +60,34 @@ class Links:
     def ring(
         self, kind: Collective, size: Floats, stride: Floats, volume: Floats
     ) -> Floats:
-        """Time a ring collective over a buffer of ``volume`` bytes, in seconds.
+        """Time a ring collective over a buffer of ``volume`` bytes, in seconds."""
+        if not (size > 1).any():
+            return np.zeros(np.broadcast_shapes(size.shape, volume.shape))
+        rate, latency = self.ring_rate(kind, size, stride)
+        time: Floats = volume * rate + latency
+        return time
 
-        Each rank moves V (g - 1) / g bytes, twice for an all-reduce. Between domains
-        each domain's boundary carries them, over the interfaces of its members.
+    def ring_rate(
+        self, kind: Collective, size: Floats, stride: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return seconds per byte of the buffer, and seconds before the first one.
+
+        Each rank moves (g - 1) / g of the buffer, twice for an all-reduce. Between
+        domains each domain's boundary carries it, over the interfaces of its members.
         """
         local = self.local(size, stride)
-        moved = volume * (size - 1) / size * (2 if kind == "all_reduce" else 1)
+        moved = (size - 1) / size * (2 if kind == "all_reduce" else 1)
         inside = moved / (self._scale_up(local) * getattr(self._up, kind))
         between = moved / (local * (self._nic * getattr(self._net, kind)))
         slower = np.maximum(
             np.where(local > 1, inside, 0.0), np.where(size > local, between, 0.0)
         )
-        time: Floats = np.where(size > 1, slower + self._latency(size, local), 0.0)
-        return time
+        return slower, np.where(size > 1, self._latency(size, local), 0.0)
 
     def all_to_all(self, size: Floats, stride: Floats, volume: Floats) -> Floats:
         """Time an all-to-all in which each rank holds ``volume`` bytes, in seconds."""
+        if not (size > 1).any():
+            return np.zeros_like(volume)
         local = self.local(size, stride)
         inside = volume * (local - 1) / size
         inside = inside / (self._scale_up(local) * self._up.all_to_all)
@@ -92,15 +103,14 @@ class Links:
         time: Floats = np.where(size > 1, send, 0.0)
         return time
 
-    def hop(self, pp: Floats, volume: Floats) -> Floats:
+    def hop(self, pp: Floats | float, volume: Floats) -> Floats:
         """Time sending ``volume`` bytes to the next pipeline stage, in seconds.
 
         Stages are the outermost axis: ranks W / pp apart talk. Where a domain holds
         several stages only some hops leave it, and the mean is returned.
         """
-        leaving = np.minimum(self._world / pp / self._domain, 1.0)
-        if self._world <= self._domain:
-            leaving = np.zeros_like(leaving)
+        inside = self._world <= self._domain
+        leaving = 0.0 if inside else np.minimum(self._world / pp / self._domain, 1.0)
         mean = leaving * self._between(volume) + (1 - leaving) * self._inside(volume)
         time: Floats = np.where(pp > 1, mean, 0.0)
         return time

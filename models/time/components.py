@@ -85,10 +85,11 @@ def price(
     works = [layer_work(p, kind) for kind in arch.kinds]
     works.append(mtp_work(p, arch, training) if arch.mtp_layers else _nothing(p))
     works += [embedding_work(p), head_work(p, arch, training)]
-    works = [
-        sharded_layer(p, work, w, gradient_bytes) if work.forward else work
-        for work, w in zip(works, weights, strict=True)
-    ]
+    if (shape.axis("shards") > 1).any():
+        works = [
+            sharded_layer(p, work, w, gradient_bytes) if work.forward else work
+            for work, w in zip(works, weights, strict=True)
+        ]
     ones = np.ones_like(shape.tp)
     return Components(
         forward=np.stack([w.forward_time * ones for w in works]),

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _ZERO3 = SHARDINGS.index("zero-3")
 #: Numbers of chunk times worked on together: they fit the second cache.
 _BLOCK = 2**16
+#: Axes that a block reads beside its rows' prices.
+BLOCK_AXES = ("tp", "cp", "ep", "etp", "pp", "dp", "edp", "m", "sharding")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +123,7 @@ class TimeModel:
             forward=priced.forward[:, row],
             backward=priced.backward[:, row],
             weight=priced.weight[:, row],
-            hop=self._links.hop(_floats(columns["pp"]), priced.message[row]),
+            hop=self._links.hop(columns["pp"].astype(np.float64), priced.message[row]),
         )
 
     def step_times(self, columns: Mapping[str, Array]) -> Floats:
@@ -184,7 +186,7 @@ class TimeModel:
             size = max(1, _BLOCK // (shape.counts.shape[0] * shape.counts.shape[1]))
             for start in range(0, len(rows), size):
                 some = rows[start : start + size]
-                own = {name: column[some] for name, column in columns.items()}
+                own = {name: columns[name][some] for name in BLOCK_AXES}
                 found = self._block(shape, own, priced, row[some], simulate, parts)
                 for name, seconds in found.items():
                     result[name][some] = seconds
@@ -200,10 +202,16 @@ class TimeModel:
         parts: bool,
     ) -> dict[str, Floats]:
         """Time rows of one pipeline shape."""
-        forward, backward = priced.forward[:, row], priced.backward[:, row]
-        hop = self._links.hop(_floats(columns["pp"]), priced.message[row])
-        piped = shape.time(forward, backward, columns["m"], hop, simulate)
-        ahead, back = (shape.of_compositions(x) for x in (forward, backward))
+        # Layouts that differ in sharding alone share the pipelined part.
+        given = {"row": row, "m": columns["m"]}
+        own, at = distinct(given, ("row", "m"))
+        forward, backward = (
+            priced.forward[:, own["row"]],
+            priced.backward[:, own["row"]],
+        )
+        hop = self._links.hop(float(len(shape.counts)), priced.message[own["row"]])
+        piped = shape.time(forward, backward, own["m"], hop, simulate)[at]
+        ahead, back = (shape.of_compositions(x)[at] for x in (forward, backward))
         weights = Weights(
             shape.of_compositions(priced.dense[:, row]),
             shape.of_compositions(priced.expert[:, row]),
@@ -221,7 +229,7 @@ class TimeModel:
             for i, name in enumerate(PARTS)
         }
         idle = np.maximum(piped - m * _pick(work, busiest), 0.0)
-        sent = np.minimum(idle, 2 * (columns["pp"] - 1) * hop)
+        sent = np.minimum(idle, 2 * (columns["pp"] - 1) * hop[at])
         return layers | {
             "total": total,
             "piped": piped,
@@ -253,7 +261,3 @@ def _pick(values: Floats, column: Array) -> Floats:
     """Take one column of each row."""
     picked: Floats = np.take_along_axis(values, column[:, None], 1)[:, 0]
     return picked
-
-
-def _floats(column: Array) -> Floats:
-    return column.astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..expr import Array
-    from .collectives import Links
+    from .collectives import Collective, Links
     from .work import Floats
 
 #: What a layer's time depends on. ``shards`` and ``expert_shards`` are dp * cp and edp
@@ -50,6 +50,7 @@ class Shape:
     columns: Mapping[str, Array]
     seq_len: int
     links: Links
+    _known: dict[tuple[str, float], Floats] = field(default_factory=dict)
 
     def axis(self, name: str) -> Floats:
         """Return one axis as floats."""
@@ -94,19 +95,27 @@ class Shape:
         share: Floats = (self.columns["recompute"] == RECOMPUTE_FULL).astype(np.float64)
         return share
 
-    def enter(self, width: Floats | float) -> Floats:
+    def enter(self, width: float) -> Floats:
         """Time entering a tensor-parallel region: gathering the sequence if cut."""
-        volume = self.tokens * width * WIDTH
-        ones = np.ones_like(self.tp)
-        gather = self.links.ring("all_gather", self.tp, ones, volume)
+        if not self.sp.any():
+            return np.zeros_like(self.tp)
+        gather = self._over_tp("all_gather", width)
         time: Floats = np.where(self.sp > 0, gather, 0.0)
         return time
 
-    def leave(self, width: Floats | float) -> Floats:
+    def leave(self, width: float) -> Floats:
         """Time leaving a tensor-parallel region: summing, scattered if cut."""
-        volume = self.tokens * width * WIDTH
-        ones = np.ones_like(self.tp)
-        scatter = self.links.ring("reduce_scatter", self.tp, ones, volume)
-        reduce = self.links.ring("all_reduce", self.tp, ones, volume)
-        time: Floats = np.where(self.sp > 0, scatter, reduce)
+        time = self._over_tp("all_reduce", width)
+        if self.sp.any():
+            scatter = self._over_tp("reduce_scatter", width)
+            time = np.where(self.sp > 0, scatter, time)
         return time
+
+    def _over_tp(self, kind: Collective, width: float) -> Floats:
+        """Time a collective of a micro-batch's tokens; most widths come again."""
+        key = kind, width
+        if key not in self._known:
+            volume = self.tokens * width * WIDTH
+            ones = np.ones_like(self.tp)
+            self._known[key] = self.links.ring(kind, self.tp, ones, volume)
+        return self._known[key]

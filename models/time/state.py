@@ -146,21 +146,20 @@ class StepEnds:
         """
         axes = {n: c.astype(np.float64)[:, None] for n, c in columns.items()}
         sharding = columns["sharding"][:, None]
-        groups = (
-            (weights.dense, axes["dp"] * axes["cp"], axes["tp"]),
-            (weights.expert, axes["edp"], axes["etp"] * axes["ep"]),
-        )
         reduce: Floats = np.zeros(weights.dense.shape)
         gather: Floats = np.zeros(weights.dense.shape)
-        for count, size, stride in groups:
-            if not count.any():
-                continue
-            volume = self._recipe.gradients * count
-            whole = self._links.ring("all_reduce", size, stride, volume)
-            part = self._links.ring("reduce_scatter", size, stride, volume)
-            reduce += np.where(sharding >= _ZERO1, part, whole) * (count > 0)
-            volume = self._recipe.weights * count
-            gather += self._links.ring("all_gather", size, stride, volume) * (count > 0)
+        for count, size, stride in _holders(weights, axes):
+            rates = (
+                self._links.ring_rate(kind, size, stride)
+                for kind in ("all_reduce", "reduce_scatter")
+            )
+            pick = (
+                np.where(sharding >= _ZERO1, part, whole)
+                for whole, part in zip(*rates, strict=True)
+            )
+            reduce += _traffic(count, self._recipe.gradients, *pick)
+            rate = self._links.ring_rate("all_gather", size, stride)
+            gather += _traffic(count, self._recipe.weights, *rate)
         reduce = self._exposed(reduce, backward)
         reduce = reduce * np.where(sharding == _ZERO2, axes["m"], 1.0)
         gather = np.where(sharding >= _ZERO1, self._exposed(gather, forward), 0.0)
@@ -180,13 +179,24 @@ class StepEnds:
         sharding = columns["sharding"][:, None]
         r = self._recipe
         updated = r.gradients + 2 * r.states + r.weights
-        total: Floats = np.zeros(weights.dense.shape)
-        groups = (
-            (weights.dense, axes["dp"] * axes["cp"]),
-            (weights.expert, axes["edp"]),
-        )
-        for count, size in groups:
-            own = np.where(sharding >= _ZERO1, count / size, count)
-            kept = np.where(sharding >= _ZERO2, count / size, count)
-            total += own * updated + kept * r.gradients
-        return total / self._bandwidth
+        time: Floats = np.zeros(weights.dense.shape)
+        for count, size, _ in _holders(weights, axes):
+            own = updated / np.where(sharding >= _ZERO1, size, 1.0)
+            kept = r.gradients / np.where(sharding >= _ZERO2, size, 1.0)
+            time += count * ((own + kept) / self._bandwidth)
+        return time
+
+
+def _holders(
+    weights: Weights, axes: Mapping[str, Floats]
+) -> list[tuple[Floats, Floats, Floats]]:
+    """Return dense and experts' weights with the size and stride of their group."""
+    groups = [(weights.dense, axes["dp"] * axes["cp"], axes["tp"])]
+    if weights.expert.any():
+        groups.append((weights.expert, axes["edp"], axes["etp"] * axes["ep"]))
+    return groups
+
+
+def _traffic(count: Floats, width: int, rate: Floats, latency: Floats) -> Floats:
+    """Time a collective over ``count`` numbers, none where there are none."""
+    return count * (width * rate) + latency * (count > 0)
