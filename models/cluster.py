@@ -39,6 +39,8 @@ class Device:
         Link to the host, one way, in bytes/s.
     power_watts, price_per_hour
         Board power in W; price in the user's currency, None if not given.
+    fabric
+        Name of the catalogue's fabric that joins such devices unless another is given.
     sources
         For each figure where it comes from.
     """
@@ -52,6 +54,7 @@ class Device:
     host_bandwidth: BytesPerSecond
     power_watts: float | None = None
     price_per_hour: float | None = None
+    fabric: str = ""
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -81,6 +84,8 @@ class Fabric:
 
     Attributes
     ----------
+    name
+        Lower case with dashes, empty if it is not of the catalogue.
     scale_up_size
         Devices in one scale-up domain (an NVLink or xGMI node, an NVL72 rack).
     scale_up_bandwidth
@@ -98,8 +103,13 @@ class Fabric:
         Network interfaces (rails) of a node.
     oversubscription
         Spine bandwidth is the rails' bandwidth divided by this, at least 1.
+    spans_nodes
+        Whether a scale-up domain joins nodes (a rack) instead of ending at one.
+    sources
+        For each figure where it comes from.
     """
 
+    name: str = ""
     scale_up_size: int
     scale_up_bandwidth: BytesPerSecond
     scale_up_latency: Seconds
@@ -108,6 +118,7 @@ class Fabric:
     nic_latency: Seconds
     nics_per_node: int
     oversubscription: float = 1.0
+    spans_nodes: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
