@@ -45,6 +45,8 @@ def megatron_sizes(
         head_dim_given=arch.get("kv_channels") is not None,
         latent=latent,
         latent_grouped=latent and groups is not None,
+        window=arch.get("window_size") is not None,
+        sinks=text_of(arch, "softmax_type", "vanilla") == "learnable",
         tied=flag(arch, "tied_embeddings"),
         bias=flag(arch, "bias"),
         **_moe_sizes(arch, layers, whole(arch, "ffn_hidden_size", 4 * hidden)),

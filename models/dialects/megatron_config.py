@@ -41,8 +41,6 @@ _APART = (
     "unknown_recompute_module",
     "degree_below_one",
     "vpp_given",
-    "dropout",
-    "cuda_device_max_connections",
     "cp_comm_type",
     "cuda_graph_scope",
     "moe_expert_capacity_factor",
