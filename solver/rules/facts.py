@@ -15,6 +15,8 @@ from ...models.dialects.megatron import OPTIONS
 from ...models.dialects.option import UNSET
 from ...models.dialects.sizes import Sizes
 from ...models.expr import (
+    FALSE,
+    TRUE,
     Expr,
     as_expr,
     at_least,
@@ -97,24 +99,38 @@ class Facts:
         return Sizes.of(self.problem)
 
     @cached_property
+    def _coded(self) -> dict[str, Expr]:
+        return {}
+
+    @cached_property
     def _preset(self) -> Mapping[str, int]:
         dialect = parse_dialect(self.problem.dialect)[0] if self.problem else ""
         return PRESETS.get(dialect, {})
 
     def option(self, name: str) -> Expr:
         """Return the code of an option; a constant unless somebody set it."""
-        if name in self.options:
-            return as_expr(self.options[name])
-        return as_expr(self._preset.get(name, OPTIONS[name].default))
+        found = self._coded.get(name)
+        if found is None:
+            code = self.options.get(name)
+            if code is None:
+                code = self._preset.get(name, OPTIONS[name].default)
+            found = self._coded[name] = as_expr(code)
+        return found
 
     def on(self, name: str) -> Expr:
         """Whether a flag is on."""
-        return equals(self.option(name), 1)
+        code = self.option(name)
+        if code.constant is not None:
+            return TRUE if code.constant == 1 else FALSE
+        return equals(code, 1)
 
     def says(self, name: str, *labels: str) -> Expr:
         """Whether a choice is one of some labels."""
-        known = OPTIONS[name].labels
-        return one_of(self.option(name), [known.index(label) for label in labels])
+        known, code = OPTIONS[name].labels, self.option(name)
+        codes = [known.index(label) for label in labels]
+        if code.constant is not None:
+            return TRUE if code.constant in codes else FALSE
+        return one_of(code, codes)
 
     def has(self, name: str, label: str) -> Expr:
         """Whether a set holds a label."""
