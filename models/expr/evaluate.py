@@ -113,9 +113,8 @@ class Evaluator:
             return self._done[root]
         if not fits_int64(root):
             raise OverflowError(f"64 bits may not hold {root!r}")
-        for n in nodes((root,)):
-            if n not in self._done:
-                self._done[n] = self._array(n)
+        for n in nodes((root,), self._done):
+            self._done[n] = self._array(n)
         return self._done[root]
 
     def _array(self, n: Expr) -> Array:

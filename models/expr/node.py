@@ -81,16 +81,20 @@ class Expr:
         What is not a node: a constant and coefficients, a table, an axis.
     lo, hi
         Bounds of the value, both included.
+    safe
+        Whether no intermediate value of the node or of one below can leave the signed
+        64-bit range, in whatever order a sum is taken.
     serial
         Number of the node in order of birth: a stable order for arguments.
     """
 
-    __slots__ = ("__weakref__", "args", "data", "hi", "lo", "op", "serial")
+    __slots__ = ("__weakref__", "args", "data", "hi", "lo", "op", "safe", "serial")
     op: Op
     args: tuple[Expr, ...]
     data: object
     lo: int
     hi: int
+    safe: bool
     serial: int
 
     _interned: ClassVar[WeakValueDictionary[object, Expr]] = WeakValueDictionary()
@@ -107,6 +111,7 @@ class Expr:
             found = object.__new__(Expr)
             found.op, found.args, found.data = op, args, data
             found.lo, found.hi = bounds()
+            found.safe = _magnitude(found) <= INT64_MAX and all(a.safe for a in args)
             found.serial = next(Expr._births)
             Expr._interned[key] = found
         return found
@@ -148,6 +153,20 @@ class Expr:
 
 
 Bounds = tuple[int, int]
+
+
+def _magnitude(n: Expr) -> int:
+    """Bound what any partial sum or product of a node can reach."""
+    if n.op is Op.SUM:
+        constant, weights = sum_data(n)
+        parts = zip(n.args, weights, strict=True)
+        return abs(constant) + sum(abs(w) * max(abs(a.lo), abs(a.hi)) for a, w in parts)
+    if n.op is Op.PRODUCT:
+        largest = 1
+        for factor in n.args:
+            largest *= max(abs(factor.lo), abs(factor.hi), 1)
+        return largest
+    return max(abs(n.lo), abs(n.hi))
 
 
 def as_expr(value: Expr | int) -> Expr:

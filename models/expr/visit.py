@@ -5,21 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import logic, node
-from .node import INT64_MAX, Axis, Expr, Op
+from .node import Axis, Expr, Op
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
 
-def nodes(roots: Iterable[Expr]) -> Iterator[Expr]:
-    """Yield every node below the roots once, arguments before their users."""
+def nodes(
+    roots: Iterable[Expr], known: Container[Expr] = frozenset()
+) -> Iterator[Expr]:
+    """Yield every node below the roots once, arguments before their users.
+
+    Nodes that are known, and what is below them alone, are left out.
+    """
     seen: set[Expr] = set()
     stack = [(root, False) for root in roots]
     while stack:
         current, expanded = stack.pop()
         if expanded:
             yield current
-        elif current not in seen:
+        elif current not in seen and current not in known:
             seen.add(current)
             stack.append((current, True))
             stack.extend((arg, False) for arg in current.args if arg not in seen)
@@ -33,26 +38,8 @@ def axes(*roots: Expr) -> tuple[Axis, ...]:
 
 
 def fits_int64(*roots: Expr) -> bool:
-    """Whether no intermediate value can leave the signed 64-bit range.
-
-    Partial sums are bounded by the sum of the terms' largest magnitudes, so the
-    order of summation does not matter.
-    """
-    return all(_magnitude(n) <= INT64_MAX for n in nodes(roots))
-
-
-def _magnitude(n: Expr) -> int:
-    largest = max(abs(n.lo), abs(n.hi))
-    if n.op is Op.SUM:
-        constant, terms = node.linear_form(n)
-        largest = abs(constant) + sum(
-            abs(w) * max(abs(t.lo), abs(t.hi)) for t, w in terms
-        )
-    if n.op is Op.PRODUCT:
-        largest = 1
-        for factor in n.args:
-            largest *= max(abs(factor.lo), abs(factor.hi), 1)
-    return largest
+    """Whether no intermediate value can leave the signed 64-bit range."""
+    return all(root.safe for root in roots)
 
 
 def substitute(

@@ -53,9 +53,8 @@ class Encoder:
         """
         if not fits_int64(root) or max(abs(root.lo), abs(root.hi)) > _LIMIT:
             raise OverflowError(f"CP-SAT cannot hold {root!r}")
-        for node in nodes((root,)):
-            if node not in self._done:
-                self._done[node] = self._encode(node)
+        for node in nodes((root,), self._done):
+            self._done[node] = self._encode(node)
         return self._done[root]
 
     def require(self, conditions: Iterable[Expr]) -> None:
