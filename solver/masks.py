@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..models.expr import Evaluator
 from ..models.layout import DECIDED
 from .domains import INNER, Domains
-from .vector import derived, spread
+from .vector import derived, derived_equalities, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,23 +26,42 @@ if TYPE_CHECKING:
 Masks = npt.NDArray[np.uint64]
 _SKELETON = tuple(n for n in DECIDED if n not in INNER)
 _BLOCK = ("pp", "vpp", "schedule", "split")
+_WHOLE = "whole"
 
 
 def raw_blocks(domains: Domains) -> Iterator[dict[str, Array]]:
     """Yield the raw product of the skeleton axes in blocks, with derived axes.
 
-    Derived axes are rounded down, and are at least 1.
+    Points whose degrees do not multiply to the devices and the batch are no
+    configurations of this cluster, so they are left out, unless there are no
+    others; then derived axes are rounded down, and are at least 1.
     """
+    whole = any(len(_whole(table)["pp"]) for table in _product(domains))
+    for table in _product(domains):
+        kept = _whole(table) if whole else table
+        yield {n: c for n, c in kept.items() if n != _WHOLE}
+
+
+def _product(domains: Domains) -> Iterator[dict[str, Array]]:
     rest = [n for n in _SKELETON if n not in _BLOCK]
-    inner = list(product(*(domains.values[n] for n in rest)))
-    grid = np.asarray(inner, np.int64).reshape(-1, len(rest))
+    combinations = list(product(*(domains.values[n] for n in rest)))
+    grid = np.asarray(combinations, np.int64).reshape(-1, len(rest))
+    equations = derived_equalities(domains)
     for outer in product(*(domains.values[n] for n in _BLOCK)):
         table = {n: grid[:, i] for i, n in enumerate(rest)}
         for name, code in zip(_BLOCK, outer, strict=True):
             table[name] = np.full(len(grid), code, np.int64)
         for name in ("dp", "edp", "m"):
             table[name] = np.maximum(derived(name, domains, table), 1)
-        yield table
+        evaluate, fits = Evaluator(table), np.ones(len(grid), np.int64)
+        for equation in equations:
+            fits = fits * evaluate(equation)
+        yield table | {_WHOLE: fits}
+
+
+def _whole(table: dict[str, Array]) -> dict[str, Array]:
+    keep = table[_WHOLE] != 0
+    return {n: c[keep] for n, c in table.items()}
 
 
 def violations(

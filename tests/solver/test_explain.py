@@ -30,6 +30,8 @@ def broken_sets(domains: Domains) -> dict[frozenset[str], int]:
         batch = problem.training.global_batch
         point["m"] = max(batch // (point["mbs"] * point["dp"]), 1)
         points.append(point)
+    whole = [p for p in points if multiplies(p, problem)]
+    points = whole or points
     columns = {n: np.array([p[n] for p in points]) for n in points[0]}
     memory = Peaks(domains)
     lacking = memory.of_columns(columns) - memory.limit
@@ -42,6 +44,16 @@ def broken_sets(domains: Domains) -> dict[frozenset[str], int]:
         key, least = frozenset(broken), max(missing, 0)
         found[key] = min(found.get(key, least), least)
     return found
+
+
+def multiplies(p: dict[str, int], problem: Problem) -> bool:
+    """Whether the degrees multiply to the devices and to the batch."""
+    world = problem.cluster.world_size
+    return (
+        p["tp"] * p["pp"] * p["cp"] * p["dp"] == world
+        and p["etp"] * p["ep"] * p["pp"] * p["edp"] == world
+        and p["mbs"] * p["dp"] * p["m"] == problem.training.global_batch
+    )
 
 
 def feasible_without(sets: Iterable[frozenset[str]], dropped: set[str]) -> bool:
