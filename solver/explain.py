@@ -19,13 +19,10 @@ from .masks import (
 from .peaks import Peaks
 from .rules import Facts
 from .single import memory_clash, words
+from .vector import Points
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..models.expr import Array
     from .domains import Domains
-    from .masks import Masks
     from .rules import Rule
 
 MEMORY = "memory"
@@ -45,18 +42,16 @@ def explain(domains: Domains, legal_count: int = 0) -> Infeasible:
     legal_count
         Configurations that the rules allow, for the record.
     """
-    search = _Search(domains)
-    search.run()
-    names = [*(name for name, _ in search.rules), MEMORY]
-    masks = minimal(search.best)
+    names = [*(name for name, _ in varying(domains)), MEMORY]
     corrections = tuple(
         Correction(
             rules=_names(mask, names),
-            missing_bytes=search.best[mask][0],
-            witness=Layout.from_point(search.best[mask][1]),
+            missing_bytes=missing,
+            witness=Layout.from_point(point),
         )
-        for mask in masks
+        for mask, missing, point in _least(domains)
     )
+    masks = [_mask(c.rules, names) for c in corrections]
     conflicts = tuple(_names(h, names) for h in hitting_sets(masks) if h)
     by_memory = next((c for c in corrections if c.rules == (MEMORY,)), None)
     return Infeasible(
@@ -121,48 +116,25 @@ def _names(mask: int, names: list[str]) -> tuple[str, ...]:
     return tuple(name for i, name in enumerate(names) if mask >> i & 1)
 
 
-class _Search:
-    """The best point found for each mask; ``best[mask]`` is (bytes missing, point)."""
+def _mask(rules: tuple[str, ...], names: list[str]) -> int:
+    return sum(1 << names.index(name) for name in rules)
 
-    def __init__(self, domains: Domains) -> None:
-        self.domains = domains
-        self.rules = varying(domains)
-        self.memory = Peaks(domains)
-        self.inner = inner_grid(domains)
-        self.best: dict[int, tuple[int, dict[str, int]]] = {}
 
-    def run(self) -> None:
-        """Collect masks of all blocks, then settle memory from small to large."""
-        blocks: dict[int, list[tuple[Mapping[str, Array], Masks]]] = {}
-        for table, masks in self._blocks():
-            for mask in np.unique(masks):
-                blocks.setdefault(int(mask), []).append((table, masks))
-        memory_bit = 1 << len(self.rules)
-        for mask in sorted(blocks, key=lambda m: (m.bit_count(), m)):
-            if any(mask & done == done for done in self.best):
-                continue
-            for table, masks in blocks[mask]:
-                self._settle(mask, memory_bit, table, masks)
-
-    def _blocks(self) -> Iterator[tuple[Mapping[str, Array], Masks]]:
-        bodies = [body for _, body in self.rules]
-        shape = tuple(len(codes) for codes in self.inner.values())
-        for table in raw_blocks(self.domains):
-            masks = violations(bodies, table, self.inner)
-            yield table, np.broadcast_to(masks, (len(table["pp"]), *shape))
-
-    def _settle(
-        self, mask: int, bit: int, table: Mapping[str, Array], masks: Masks
-    ) -> None:
-        """Measure the points of one mask and keep the one that misses least."""
-        rows, *cells = np.nonzero(masks == np.uint64(mask))
-        columns = {n: c[rows] for n, c in table.items()}
-        pairs = zip(self.inner.items(), cells, strict=True)
-        columns |= {n: codes[cell] for (n, codes), cell in pairs}
-        missing = self.memory.of_columns(columns) - self.memory.limit
-        at = int(np.argmin(missing))
-        lacking = max(int(missing[at]), 0)
-        key = mask | bit if lacking else mask
-        if key not in self.best or lacking < self.best[key][0]:
-            point = {n: int(c[at]) for n, c in columns.items()}
-            self.best[key] = (lacking, point)
+def _least(domains: Domains) -> list[tuple[int, int, dict[str, int]]]:
+    """Return each minimal mask with the fewest bytes missing and a point of it."""
+    rules, inner, memory = varying(domains), inner_grid(domains), Peaks(domains)
+    blocks = [t for t in raw_blocks(domains) if len(t["pp"])]
+    table = {n: np.concatenate([b[n] for b in blocks]) for n in blocks[0]}
+    shape = (len(table["pp"]), *(len(codes) for codes in inner.values()))
+    points = Points(skeletons=table, inner=inner, legal=np.ones(shape, bool))
+    missing = memory.of_points(points) - memory.limit
+    masks = violations([body for _, body in rules], table, inner)
+    masks = masks | (missing > 0).astype(np.uint64) << np.uint64(len(rules))
+    found = []
+    for mask in minimal(int(m) for m in np.unique(masks)):
+        own = np.where(masks == np.uint64(mask), missing, np.iinfo(np.int64).max)
+        at = np.zeros(shape, bool)
+        at.flat[int(np.argmin(own))] = True
+        point = {n: int(c[0]) for n, c in points.columns(at).items()}
+        found.append((mask, max(int(missing[at][0]), 0), point))
+    return found

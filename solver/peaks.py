@@ -142,12 +142,16 @@ def _group(
 ) -> tuple[Array, list[int], list[tuple[int, ...]]]:
     """Sort rows by pipeline shape: order, start of each group, its key."""
     names = (*_KEY, "m")
-    table = np.stack([rows[n].ravel() for n in names], axis=1)
-    raw, inverse = np.unique(table, axis=0, return_inverse=True)
-    keys = [key(dict(zip(names, map(int, row), strict=True))) for row in raw]
+    columns = [rows[n].ravel() for n in names]
+    sizes = [int(c.max(initial=0)) + 1 for c in columns]
+    _, first, inverse = np.unique(
+        np.ravel_multi_index(columns, sizes), return_index=True, return_inverse=True
+    )
+    shapes = zip(*(c[first].tolist() for c in columns), strict=True)
+    keys = [key(dict(zip(names, shape, strict=True))) for shape in shapes]
     distinct = sorted(set(keys))
     number = {k: i for i, k in enumerate(distinct)}
-    group = np.asarray([number[k] for k in keys], np.int64)[inverse.ravel()]
+    group = np.asarray([number[k] for k in keys], np.int64)[inverse]
     order = np.argsort(group, kind="stable")
     counts = np.bincount(group, minlength=len(distinct))
     starts = [0, *np.cumsum(counts).tolist()]
