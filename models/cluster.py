@@ -139,13 +139,17 @@ class Fabric:
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """``nodes`` nodes of ``gpus_per_node`` equal devices on one fabric."""
+    """``nodes`` nodes of ``gpus_per_node`` equal devices on one fabric.
+
+    ``source`` says where a named cluster is described.
+    """
 
     name: str
     nodes: int
     gpus_per_node: int
     device: Device
     fabric: Fabric
+    source: str = ""
 
     def __post_init__(self) -> None:
         """Check the counts at birth."""

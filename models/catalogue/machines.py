@@ -153,8 +153,9 @@ def read_cluster(
         gpus_per_node=gpus,
         device=chosen,
         fabric=joined,
+        source=node.text("source", ""),
     )
-    node.skip("oversubscription", "source")
+    node.skip("oversubscription")
     node.done()
     return found
 

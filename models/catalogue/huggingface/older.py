@@ -57,53 +57,51 @@ def gpt_neox(node: Node, name: str) -> Architecture:
     return build(node, name, layers, norm="layer", norm_bias=True)
 
 
-def _mpt_attention(node: Node, hidden: int, *, bias: bool) -> tuple[Attention, bool]:
-    """Read the attention of MPT and whether its positions are by ALiBi."""
-    heads = node.whole("n_heads")
-    head_dim = head_width(node, hidden, heads)
+def _mpt_attention(node: Node, hidden: int) -> Attention:
+    """Read the attention of MPT: multi-head with ALiBi, as transformers builds it."""
     if "attn_config" not in node:
         raise InputError(f"{node.label} needs the field attn_config")
     inner = node.node("attn_config")
     kind = inner.text("attn_type", "multihead_attention")
-    shared = {"multihead_attention": heads, "multiquery_attention": 1}
-    if kind not in (*shared, "grouped_query_attention"):
-        raise InputError(f"attn_type of {inner.label} is not known, got {brief(kind)}")
-    kv_heads = shared[kind] if kind in shared else inner.whole("kv_n_heads")
-    inner.skip("kv_n_heads")
-    if inner.flag("qk_ln", False) or inner.flag("qk_gn", False):
+    wanted = {"alibi": True, "qk_ln": False, "qk_gn": False, "rope": False}
+    given = {name: inner.flag(name, value) for name, value in wanted.items()}
+    if kind != "multihead_attention" or given != wanted:
         raise InputError(
-            f"norms of queries and keys in {inner.label} are not supported"
+            f"{inner.label} must be multihead_attention with alibi and no norms, which "
+            f"is what transformers builds, got {brief({'attn_type': kind, **given})}; "
+            "write other kinds in the YAML form of the catalogue"
         )
-    alibi = inner.flag("alibi", False)
     inner.skip("attn_impl", "attn_pdrop", "clip_qkv", "softmax_scale", "prefix_lm")
-    inner.skip("attn_uses_sequence_id", "alibi_bias_max", "model_type")
-    inner.skip("fused_qkv", "rope", "rope_theta", "rope_impl", "rope_dail_config")
+    inner.skip("attn_uses_sequence_id", "alibi_bias_max", "model_type", "kv_n_heads")
+    inner.skip("fused_qkv", "rope_theta", "rope_impl", "rope_dail_config")
     inner.skip("rope_hf_config", "sliding_window_size")
     inner.done()
-    found = Attention(
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        qkv_bias=bias,
-        out_bias=bias,
-    )
-    return found, alibi
+    heads = node.whole("n_heads")
+    return _multi_head(heads, head_width(node, hidden, heads), bias=False)
 
 
 def mpt(node: Node, name: str) -> Architecture:
-    """Read MPT: ALiBi or learned positions, no biases, tied embeddings."""
+    """Read MPT: ALiBi, no biases, tied embeddings.
+
+    ``transformers`` builds this whatever ``learned_pos_emb``, ``no_bias`` and
+    ``expansion_ratio`` say, llm-foundry does not; so only what both build is read.
+    """
     hidden = node.whole("d_model")
-    bias = not node.flag("no_bias", True)
-    attention, alibi = _mpt_attention(node, hidden, bias=bias)
-    learned = node.flag("learned_pos_emb", True) and not alibi
-    ratio = node.whole("expansion_ratio")
-    norm = node.choice(
-        "norm_type", ("low_precision_layernorm", "layernorm"), "layernorm"
-    )
-    assert norm
+    attention = _mpt_attention(node, hidden)
+    node.skip("learned_pos_emb")  # of no effect beside ALiBi
+    for field, value, wanted in (
+        ("expansion_ratio", node.whole("expansion_ratio"), 4),
+        ("no_bias", node.flag("no_bias", True), True),
+    ):
+        if value != wanted:
+            raise InputError(
+                f"{field} of {node.label} must be {brief(wanted)}, which transformers "
+                f"takes whatever is given, got {brief(value)}; write other kinds in "
+                "the YAML form of the catalogue"
+            )
+    node.choice("norm_type", ("low_precision_layernorm", "layernorm"), "layernorm")
     layer = Layer(
-        attention=attention,
-        feed_forward=DenseFFN(ffn=ratio * hidden, gated=False, bias=bias),
+        attention=attention, feed_forward=DenseFFN(ffn=4 * hidden, gated=False)
     )
     return Architecture(
         name=name,
@@ -111,8 +109,7 @@ def mpt(node: Node, name: str) -> Architecture:
         vocab=node.whole("vocab_size"),
         layers=(layer,) * layer_count(node, "n_layers"),
         norm="layer",
-        norm_bias=bias,
-        position="learned" if learned else "alibi" if alibi else "none",
+        position="alibi",
         max_positions=node.whole("max_seq_len"),
         tied=node.flag("tie_word_embeddings", True),
         source="a Hugging Face config.json, mpt",
