@@ -1,0 +1,221 @@
+"""The commands and their options; each one's work is in ``commands``.
+
+A command returns what is to be done, and ``cli`` does it: so neither an interrupt nor
+a reader that leaves is handled by the parser.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import typer
+
+from . import options as o
+
+Work = Callable[[], int]
+
+app = typer.Typer(
+    name="shardproof",
+    help="Exact planning of distributed LLM training: what fits, what is fastest, "
+    "and the proof. Exit codes: 0 an answer, 1 proven infeasible, 2 bad input, "
+    "130 interrupted.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from .. import __version__
+
+        print(f"shardproof {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Options of the program itself."""
+
+
+@app.command()
+def plan(
+    model: o.Model,
+    cluster: o.ClusterText,
+    seq_len: o.SeqLen,
+    global_batch: o.GlobalBatch,
+    dialect: o.Dialect = o.DIALECT,
+    precision: o.Precision = o.PRECISION,
+    pin: o.Pin = None,
+    axis: o.Axis = None,
+    max_gpus: o.MaxGpus = None,
+    optimizer: o.Optimizer = o.OPTIMIZER,
+    space: o.SpaceText = "default",
+    top: o.Top = 10,
+    json: o.AsJson = False,
+    out: o.Out = None,
+) -> Work:
+    """Find the fastest configurations that fit, with the proof."""
+    from .commands.plan import run
+
+    request = o.request(
+        pin,
+        axis,
+        model=model,
+        cluster=cluster,
+        seq_len=seq_len,
+        global_batch=global_batch,
+        dialect=dialect,
+        precision=precision,
+        optimizer=optimizer,
+        max_gpus=max_gpus,
+        space=space,
+    )
+    return partial(run, request, top=top, as_json=json, out=out)
+
+
+@app.command()
+def project(
+    model: o.Model,
+    cluster: o.ClusterText,
+    seq_len: o.SeqLen,
+    global_batch: o.GlobalBatch,
+    pin: o.LayoutPin = None,
+    dialect: o.Dialect = o.DIALECT,
+    precision: o.Precision = o.PRECISION,
+    max_gpus: o.MaxGpus = None,
+    optimizer: o.Optimizer = o.OPTIMIZER,
+    json: o.AsJson = False,
+    out: o.Out = None,
+) -> Work:
+    """Project one configuration: its memory, its step time part by part.
+
+    Axes that are not given take the value of a plain launch: sizes 1, sequence
+    parallelism with tp > 1, the schedule that vpp asks for, zero-1, no recomputation.
+    """
+    from .commands.project import run
+
+    request = o.request(
+        pin,
+        None,
+        model=model,
+        cluster=cluster,
+        seq_len=seq_len,
+        global_batch=global_batch,
+        dialect=dialect,
+        precision=precision,
+        optimizer=optimizer,
+        max_gpus=max_gpus,
+    )
+    return partial(run, request, as_json=json, out=out)
+
+
+@app.command()
+def memory(
+    model: o.Model,
+    cluster: o.ClusterText,
+    seq_len: o.SeqLen,
+    global_batch: o.GlobalBatch,
+    pin: o.LayoutPin = None,
+    rank: int | None = typer.Option(
+        None, "--rank", metavar="R", help="List this pipeline rank, not the fullest."
+    ),
+    dialect: o.Dialect = o.DIALECT,
+    precision: o.Precision = o.PRECISION,
+    max_gpus: o.MaxGpus = None,
+    optimizer: o.Optimizer = o.OPTIMIZER,
+    json: o.AsJson = False,
+) -> Work:
+    """List what lies in memory at the peak of one configuration, byte by byte."""
+    from .commands.memory import run
+
+    request = o.request(
+        pin,
+        None,
+        model=model,
+        cluster=cluster,
+        seq_len=seq_len,
+        global_batch=global_batch,
+        dialect=dialect,
+        precision=precision,
+        optimizer=optimizer,
+        max_gpus=max_gpus,
+    )
+    return partial(run, request, rank=rank, as_json=json)
+
+
+@app.command("enumerate")
+def enumerate_(
+    model: o.Model,
+    cluster: o.ClusterText,
+    seq_len: o.SeqLen,
+    global_batch: o.GlobalBatch,
+    dialect: o.Dialect = o.DIALECT,
+    precision: o.Precision = o.PRECISION,
+    pin: o.Pin = None,
+    axis: o.Axis = None,
+    max_gpus: o.MaxGpus = None,
+    optimizer: o.Optimizer = o.OPTIMIZER,
+    space: o.SpaceText = "default",
+    engine: str = typer.Option(
+        "vector",
+        "--engine",
+        metavar="ENGINE",
+        help="vector, cpsat (the model of record), or both to compare them.",
+    ),
+    rules_only: bool = typer.Option(
+        False, "--rules-only", help="Leave memory out: what the framework accepts."
+    ),
+    top: o.Top = 10,
+    json: o.AsJson = False,
+    out: o.Out = None,
+) -> Work:
+    """Count and list every configuration that the rules allow and that fits."""
+    from .commands.feasible import run
+
+    request = o.request(
+        pin,
+        axis,
+        model=model,
+        cluster=cluster,
+        seq_len=seq_len,
+        global_batch=global_batch,
+        dialect=dialect,
+        precision=precision,
+        optimizer=optimizer,
+        max_gpus=max_gpus,
+        space=space,
+    )
+    return partial(
+        run,
+        request,
+        engine=engine,
+        rules_only=rules_only,
+        top=top,
+        as_json=json,
+        out=out,
+    )
+
+
+@app.command()
+def rules(dialect: o.Dialect = o.DIALECT, json: o.AsJson = False) -> Work:
+    """List the rules of a dialect, each with its sentence and its source."""
+    from .commands.rules import run
+
+    return partial(run, dialect, as_json=json)
+
+
+@app.command()
+def catalogue(
+    name: str | None = typer.Argument(
+        None, metavar="[NAME]", help="Show this entry whole, with its sources."
+    ),
+    json: o.AsJson = False,
+) -> Work:
+    """List the known models, devices and clusters, or show one of them."""
+    from .commands.catalogue import run
+
+    return partial(run, name, as_json=json)

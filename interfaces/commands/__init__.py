@@ -1,0 +1,1 @@
+"""What each command does, one file each; nothing is imported before it runs."""

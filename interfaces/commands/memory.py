@@ -1,0 +1,92 @@
+"""``shardproof memory``: what lies in memory at the peak, byte by byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...models.units import GIB, gib
+from ..document import MEMORY, Document, problem
+from ..one import MemoryReport, memory_one
+from ..table import Column, Table
+from ..words import layout, question
+from .report import INFEASIBLE, OK, finish, refuse
+
+if TYPE_CHECKING:
+    from ..request import Request
+
+
+def run(request: Request, *, rank: int | None, as_json: bool) -> int:
+    """List, print, and return the exit code: 1 if it does not fit."""
+    found = memory_one(request, rank)
+    if not isinstance(found, MemoryReport):
+        return refuse(found, as_json=as_json)
+    finish(
+        document(found),
+        title=question(found.problem),
+        tables=[items(found)],
+        text=_text(found),
+        as_json=as_json,
+    )
+    return OK if found.fits else INFEASIBLE
+
+
+def items(found: MemoryReport) -> Table:
+    """Return one row for each item alive at the peak, largest first."""
+    listed = sorted(found.items, key=lambda entry: -entry[1])
+    rows = [
+        (item.name, item.phase, str(item.count), f"{size:,}", f"{size / GIB:.2f}")
+        for item, size in listed
+        if size
+    ]
+    total = sum(size for _, size in found.items)
+    rows.append(("total", "", "", f"{total:,}", f"{total / GIB:.2f}"))
+    columns = (
+        Column("item", "left"),
+        Column("phase", "left"),
+        Column("count"),
+        Column("bytes"),
+        Column("GiB"),
+    )
+    return Table(columns, tuple(rows))
+
+
+def _text(found: MemoryReport) -> str:
+    ranks = ", ".join(gib(b) for b in found.memory.per_rank)
+    spare = found.limit_bytes - found.memory.peak_bytes
+    verdict = (
+        f"It fits in {gib(found.limit_bytes)} with {gib(spare)} to spare."
+        if found.fits
+        else f"It does not fit in {gib(found.limit_bytes)}: {-spare:,} bytes "
+        f"({gib(-spare)}) are missing."
+    )
+    return (
+        f"Listed: pipeline rank {found.rank} of {layout(found.layout)}.\n"
+        f"Peak of each pipeline rank: {ranks}.\n{verdict}"
+    )
+
+
+def document(found: MemoryReport) -> Document:
+    """Return what ``shardproof memory --json`` prints."""
+    return {
+        "schema": MEMORY,
+        "problem": problem(found.problem),
+        "layout": found.layout.labels(),
+        "memory": {
+            "peak_bytes": found.memory.peak_bytes,
+            "per_rank": list(found.memory.per_rank),
+        },
+        "limit_bytes": found.limit_bytes,
+        "fits": found.fits,
+        "rank": found.rank,
+        "items": [
+            {
+                "name": item.name,
+                "tensor": item.tensor,
+                "phase": item.phase,
+                "count": item.count,
+                "source": item.source,
+                "bytes": size,
+            }
+            for item, size in found.items
+        ],
+    }

@@ -1,0 +1,108 @@
+"""The options that several commands share, each with its help."""
+
+from typing import Annotated
+
+import typer
+
+from .request import (
+    DEFAULT_DIALECT,
+    DEFAULT_OPTIMIZER,
+    DEFAULT_PRECISION,
+    Request,
+    assignment,
+)
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A name of the catalogue, a config.json or its folder, or a YAML file.",
+    ),
+]
+ClusterText = Annotated[
+    str,
+    typer.Option(
+        "--cluster",
+        metavar="CLUSTER",
+        help="NODESxGPUS:DEVICE such as 8x8:h100, a name, or a YAML file.",
+    ),
+]
+SeqLen = Annotated[
+    int, typer.Option("--seq-len", metavar="TOKENS", help="Tokens of one sequence.")
+]
+GlobalBatch = Annotated[
+    int,
+    typer.Option(
+        "--global-batch", metavar="SEQUENCES", help="Sequences of one step, all GPUs."
+    ),
+]
+Dialect = Annotated[
+    str, typer.Option(metavar="NAME@RELEASE", help="Whose rules must be met.")
+]
+Precision = Annotated[
+    str, typer.Option(metavar="FORMAT", help="Number format of matrix products.")
+]
+Optimizer = Annotated[
+    str, typer.Option(metavar="NAME", help="Recipe of bytes per parameter.")
+]
+Pin = Annotated[
+    list[str] | None,
+    typer.Option("--pin", metavar="AXIS=VALUE", help="Allow only this value; repeat."),
+]
+LayoutPin = Annotated[
+    list[str] | None,
+    typer.Option("--pin", metavar="AXIS=VALUE", help="One axis of the layout; repeat."),
+]
+Axis = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--axis",
+        metavar="AXIS=V1,V2",
+        help="Replace the values of an axis of the space; repeat.",
+    ),
+]
+SpaceText = Annotated[
+    str,
+    typer.Option("--space", metavar="SPACE", help="A shipped space or a YAML file."),
+]
+MaxGpus = Annotated[
+    int | None,
+    typer.Option(
+        "--max-gpus",
+        metavar="N",
+        help="Use at most N devices: whole nodes, or a part of one.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Out = Annotated[
+    str | None,
+    typer.Option("--out", metavar="DIR", help="Also write the results to this folder."),
+]
+Top = Annotated[int, typer.Option("--top", metavar="K", help="Rows to show at most.")]
+
+DIALECT, PRECISION, OPTIMIZER = DEFAULT_DIALECT, DEFAULT_PRECISION, DEFAULT_OPTIMIZER
+
+
+def request(pins: list[str] | None, axes: list[str] | None, **rest: object) -> Request:
+    """Collect a command's options into one request.
+
+    Raises
+    ------
+    InputError
+        If an option is not ``AXIS=VALUE``, or names an axis twice.
+    """
+    from ..models.errors import InputError
+
+    found: dict[str, dict[str, str]] = {"--pin": {}, "--axis": {}}
+    for option, texts in (("--pin", pins), ("--axis", axes)):
+        for text in texts or ():
+            name, value = assignment(option, text)
+            if name in found[option]:
+                raise InputError(
+                    f"{option} takes each axis once, got {name} twice"
+                    + ("; list values as --axis vpp=1,2" if option == "--axis" else "")
+                )
+            found[option][name] = value
+    lists = {name: text.split(",") for name, text in found["--axis"].items()}
+    return Request(pins=found["--pin"], axes=lists, **rest)  # type: ignore[arg-type]
