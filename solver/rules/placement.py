@@ -42,6 +42,13 @@ def _odd_layers(facts: Facts) -> Expr:
     return implies(facts.on("overlap_moe_expert_parallel_comm"), even)
 
 
+def _no_empty_stage(facts: Facts) -> Expr:
+    layout = facts.structures.layout
+    if layout is None or not facts.sizes.moe or all(layout.stages):
+        return TRUE
+    return negate(facts.on("overlap_moe_expert_parallel_comm"))
+
+
 def _fp8_memory(facts: Facts) -> Expr:
     scaled = both(negate(facts.says("fp8", "none")), facts.says("fp8_recipe", "mxfp8"))
     return negate(both(scaled, facts.on("fp8_param_gather")))
@@ -79,6 +86,16 @@ KNOWN_BAD = (
         "all-to-all is overlapped (L = {L})",
         source="Megatron-LM issue 1810",
         body=_odd_layers,
+        where="never",
+        checker="step",
+        kind="known-bad",
+    ),
+    Rule(
+        id="bad-empty-overlap",
+        sentence="a stage without any layer hangs when the experts' all-to-all is "
+        "overlapped",
+        source="Megatron-LM issue 1852",
+        body=_no_empty_stage,
         where="never",
         checker="step",
         kind="known-bad",

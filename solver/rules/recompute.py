@@ -63,7 +63,7 @@ def _present(facts: Facts) -> Expr:
     sizes = facts.sizes
     has = {
         "core_attn": True,
-        "layernorm": True,
+        "layernorm": sizes.latent or sizes.moe,
         "mla_up_proj": sizes.latent,
         "mlp": bool(sizes.dense_ffn),
         "moe": sizes.moe,
@@ -164,7 +164,9 @@ RECOMPUTE = (
     Rule(
         id="recompute-present",
         sentence="selective recomputation is written with modules the model has: mlp "
-        "needs a dense layer, moe and moe_act experts, shared_experts shared experts",
+        "needs a dense layer, moe and moe_act experts, shared_experts shared experts, "
+        "layernorm a norm that is not fused into the projection behind it (before "
+        "experts, or of latent attention)",
         source="this planner: a module that is not there changes nothing, though "
         "Megatron accepts it",
         body=_present,

@@ -169,7 +169,8 @@ SPLIT = (
         id="size-middle",
         sentence="the stages between given first and last sizes share the rest of L "
         "evenly, over vpp too; no such stage, no such layer (L = {L})",
-        source=f"{CONFIG}: {_FIRST}, {_LAST}; {STAGES}",
+        source=f"{CONFIG}: {_FIRST}, {_LAST}; before 0.16 core accepted layers "
+        "without a stage and lost them (Megatron-LM issues 1778 and 2718)",
         body=_middle_even,
         where="config",
     ),

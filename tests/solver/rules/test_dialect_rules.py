@@ -6,11 +6,19 @@ from dataclasses import replace
 import pytest
 from strategies import plain_problem
 
+from shardproof.models.dialects.pipeline_layout import PipelineLayout
 from shardproof.models.dialects.sizes import Sizes
 from shardproof.models.errors import InputError
 from shardproof.models.layout import RECOMPUTE_FULL, SCHEDULES, Dims
 from shardproof.solver.domains import bind
-from shardproof.solver.rules import ALL_RULES, CHECKERS, DIALECTS, Facts, rules
+from shardproof.solver.rules import (
+    ALL_RULES,
+    CHECKERS,
+    DIALECTS,
+    Facts,
+    Structures,
+    rules,
+)
 from shardproof.solver.vector import legal_points
 
 PLAIN = {
@@ -249,6 +257,16 @@ def test_soft_rules(rule_id: str, good: dict[str, int], bad: dict[str, int]) -> 
     }.get(rule_id, {})
     assert body("megatron@0.16", rule_id, facts(**common | good))
     assert not body("megatron@0.16", rule_id, facts(**common | bad))
+
+
+def test_empty_stages_and_overlap_hang() -> None:
+    sparse = replace(SIZES, moe=True, experts=(8,))
+    told = facts(sparse, overlap_moe_expert_parallel_comm=1)
+    for text, fits in (("Et|t|t|tL", True), ("Et||t|tL", False)):
+        layout = Structures(layout=PipelineLayout.parse(text))
+        given = replace(told, structures=layout)
+        assert body("megatron@0.16", "bad-empty-overlap", given) is fits
+    assert body("megatron@0.16", "bad-empty-overlap", told)
 
 
 def test_several_prediction_layers_are_placed_by_hand() -> None:
