@@ -11,7 +11,8 @@ pair. Each form is given where it is exact, and only there.
 | 1f1b | (m + p - 1)(F + B) + 2 h N, | always |
 | | N = (p - 1)(1 + q) + max(0, s - 1), m - 1 = q p + s | |
 | interleaved | (m v + p - 1)(F + B) + 2 (p v - 1) h | m mod g is 0 or at least p; |
-| | | p <= g <= m; h <= min(F, B) |
+| | | p <= g <= m; h = 0, or g = p |
+| | | and h <= min(F, B) |
 | zb-h1 | m (F + B + W) + (p - 1)(F + B - W) | W <= F, W <= B, m >= p, h = 0 |
 | zb-h2 | m (F + B + W) + (p - 1) F | W <= F or B <= F; B <= 2 W, |
 | | | m >= 2 p - 1, h = 0 |
@@ -122,7 +123,7 @@ def _one_f_one_b(x: _Equal) -> tuple[Floats, Bools]:
 def _interleaved(x: _Equal) -> tuple[Floats, Bools]:
     rest = x.m % x.g
     fills = ((rest == 0) | (rest >= x.p)) & (x.g >= x.p) & (x.g <= x.m)
-    hidden = x.h <= np.minimum(x.f, x.b)
+    hidden = (x.h == 0) | ((x.g == x.p) & (x.h <= np.minimum(x.f, x.b)))
     path = 2 * (x.p * x.v - 1) * x.h
     return (x.m * x.v + x.p - 1) * (x.f + x.b) + path, fills & hidden
 
