@@ -138,6 +138,8 @@ def _rest(p: dict[str, object], f: Facts) -> bool:
     assert isinstance(chosen, frozenset)
     if "mla_up_proj" in chosen and not f.latent:
         return False
+    if "layernorm" in chosen and not (f.latent or f.experts):
+        return False
     if "mlp" in chosen and not f.dense_ffn:
         return False
     if chosen & {"moe", "moe_act"} and not f.experts:
