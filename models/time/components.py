@@ -17,7 +17,8 @@ from .ends import embedding_work, head_work, mtp_work
 from .kernels import WIDTH, Kernels
 from .layer import layer_work
 from .shape import Shape
-from .state import component_tensors, sharded_layer, weights_of
+from .sharding import sharded
+from .weights import component_tensors, weights_of
 from .work import PARTS, Floats, Work
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ def price(
     """
     arch, training = problem.architecture, problem.training
     shape = Shape(columns, training.seq_len, links)
-    gradient_bytes = recipe(training.optimizer).gradients
+    optimizer = recipe(training.optimizer)
     device = problem.cluster.device
-    kernels = Kernels(device, profile, training.precision, gradient_bytes)
+    kernels = Kernels(device, profile, training.precision, optimizer.gradients)
     p = Pricer(kernels, profile, shape, arch.hidden)
     axes = {"tp": shape.tp, "ep": shape.axis("ep"), "etp": shape.axis("etp")}
     weights = [weights_of(t, arch, axes) for t in component_tensors(arch)]
@@ -87,9 +88,11 @@ def price(
     works += [embedding_work(p), head_work(p, arch, training)]
     if (shape.axis("shards") > 1).any():
         works = [
-            sharded_layer(p, work, w, gradient_bytes) if work.forward else work
+            sharded(p, work, w, optimizer) if work.forward else work
             for work, w in zip(works, weights, strict=True)
         ]
+    ends = ("mtp", "head", "head")
+    works[-3:] = [w.as_part(n) for w, n in zip(works[-3:], ends, strict=True)]
     ones = np.ones_like(shape.tp)
     return Components(
         forward=np.stack([w.forward_time * ones for w in works]),

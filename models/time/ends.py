@@ -42,9 +42,7 @@ def embedding_work(p: Pricer) -> Work:
     number = p.shape.own_tokens * p.hidden
     looked_up = p.kernels.passes(2 * WIDTH * number, (WIDTH + 8) * number)
     reduce, gather = p.shape.leave(p.hidden), p.shape.enter(p.hidden)
-    return _as_part(
-        "head", with_host(p, looked_up + Work({"tp": reduce}, {"tp": gather}))
-    )
+    return with_host(p, looked_up + Work({"tp": reduce}, {"tp": gather}))
 
 
 def head_work(p: Pricer, arch: Architecture, training: Training) -> Work:
@@ -59,7 +57,7 @@ def head_work(p: Pricer, arch: Architecture, training: Training) -> Work:
         + p.kernels.passes(t * rows * ahead, t * rows * back, "loss")
         + Work({"tp": shape.enter(p.hidden)}, {"tp": shape.leave(p.hidden)})
     )
-    return _as_part("head", with_host(p, work))
+    return with_host(p, work)
 
 
 def mtp_work(p: Pricer, arch: Architecture, training: Training) -> Work:
@@ -73,9 +71,4 @@ def mtp_work(p: Pricer, arch: Architecture, training: Training) -> Work:
     joined = p.kernels.passes(2 * 2 * number, 2 * 3 * number)
     joined += p.kernels.gemm(shape.tokens, 2.0 * h, h / shape.tp) + p.crossing(2 * h, h)
     layer = layer_work(p, arch.layers[-1])
-    return _as_part("mtp", joined + layer + head_work(p, arch, training))
-
-
-def _as_part(part: str, work: Work) -> Work:
-    """Show everything under one name."""
-    return Work({part: work.forward_time}, {part: work.backward_time}, work.weight)
+    return joined + layer + head_work(p, arch, training)

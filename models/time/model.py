@@ -13,11 +13,12 @@ import numpy as np
 from ..layout import SHARDINGS
 from .collectives import Links
 from .components import Components, component_names, price
+from .finish import Finish
 from .flops import model_flops
 from .grouping import distinct, groups
 from .pipeline import SHAPE_AXES, Pipeline, pipeline
 from .shape import LAYER_AXES
-from .state import StepEnds, Weights
+from .weights import Weights
 from .work import PARTS, Floats
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
     from ..profiles import Profile
 
-_ZERO3 = SHARDINGS.index("zero-3")
+_ZERO2, _ZERO3 = SHARDINGS.index("zero-2"), SHARDINGS.index("zero-3")
 #: Numbers of chunk times worked on together: they fit the second cache.
 _BLOCK = 2**16
 #: Axes that a block reads beside its rows' prices.
@@ -103,7 +104,7 @@ class TimeModel:
         """Take the problem; nothing is priced yet."""
         self.problem, self.profile = problem, profile
         self._links = Links(problem.cluster, profile)
-        self._ends = StepEnds(problem, profile, self._links)
+        self._finish = Finish(problem, profile, self._links)
         training = problem.training
         self.model_flops = model_flops(
             problem.architecture, training.seq_len, training.global_batch, causal=causal
@@ -164,11 +165,12 @@ class TimeModel:
 
     def _price(self, columns: Mapping[str, Array]) -> tuple[Components, Array]:
         """Price each distinct layer layout once; return which one each row has."""
-        gathered = columns["sharding"] >= _ZERO3
+        sharded = columns["sharding"] >= _ZERO2
         given = {
             **columns,
-            "shards": np.where(gathered, columns["dp"] * columns["cp"], 1),
-            "expert_shards": np.where(gathered, columns["edp"], 1),
+            "shards": np.where(sharded, columns["dp"] * columns["cp"], 1),
+            "expert_shards": np.where(sharded, columns["edp"], 1),
+            "gathered": (columns["sharding"] >= _ZERO3).astype(np.int64),
         }
         found, row = distinct(given, LAYER_AXES)
         return price(self.problem, self.profile, self._links, found), row
@@ -211,19 +213,19 @@ class TimeModel:
         )
         hop = self._links.hop(float(len(shape.counts)), priced.message[own["row"]])
         piped = shape.time(forward, backward, own["m"], hop, simulate)[at]
-        ahead, back = (shape.of_compositions(x)[at] for x in (forward, backward))
+        ahead, back = (shape.of_holdings(x)[at] for x in (forward, backward))
         weights = Weights(
-            shape.of_compositions(priced.dense[:, row]),
-            shape.of_compositions(priced.expert[:, row]),
+            shape.of_holdings(priced.dense[:, row]),
+            shape.of_holdings(priced.expert[:, row]),
         )
-        reduction = self._ends.reduction(columns, weights, ahead, back)
-        optimizer = self._ends.optimizer(columns, weights)
-        end = reduction + optimizer
-        total = piped + end.max(axis=1) + self.profile.stack.step
+        m = columns["m"]
+        once = self._finish.once(columns, weights)
+        after, optimizer = self._finish.after(piped, m, ahead, back, once, shape.first)
+        total = piped + after + self.profile.stack.step
         if not parts:
             return {"total": total}
-        work, m = ahead + back, columns["m"]
-        busiest, last = work.argmax(axis=1), end.argmax(axis=1)
+        work = (ahead + back)[:, :-1]
+        busiest = work.argmax(axis=1)
         layers = {
             name: m * shape.of_rows(busiest, priced.parts[i][:, row])
             for i, name in enumerate(PARTS)
@@ -235,8 +237,8 @@ class TimeModel:
             "piped": piped,
             "p2p": sent,
             "bubble": idle - sent,
-            "dp": layers["dp"] + _pick(reduction, last),
-            "optimizer": _pick(optimizer, last),
+            "dp": layers["dp"] + after - optimizer,
+            "optimizer": optimizer,
             "step": np.full(len(m), self.profile.stack.step),
         }
 

@@ -40,13 +40,17 @@ class Pipeline:
         Name of the schedule.
     counts
         Components of each chunk, shape [pp, vpp, c].
-    compositions
-        Distinct sums over a rank's chunks, shape [u, c].
+    holdings
+        Distinct sums over a rank's chunks, the compositions, and behind them chunk 0
+        of rank 0, shape [u + 1, c].
+    first
+        The composition of rank 0.
     """
 
     schedule: str
     counts: Array
-    compositions: Array
+    holdings: Array
+    first: int
 
     def chunk_times(self, components: Floats) -> Floats:
         """Sum components into chunks: from shape [c, n] to [n, pp, vpp]."""
@@ -57,10 +61,10 @@ class Pipeline:
                 total += components[i][:, None, None] * self.counts[..., i]
         return total
 
-    def of_compositions(self, components: Floats) -> Floats:
-        """Sum components into compositions: from shape [c, n] to [n, u]."""
-        total: Floats = np.zeros((components.shape[1], len(self.compositions)))
-        for i, counts in enumerate(self.compositions.T):
+    def of_holdings(self, components: Floats) -> Floats:
+        """Sum components into holdings: from shape [c, n] to [n, u + 1]."""
+        total: Floats = np.zeros((components.shape[1], len(self.holdings)))
+        for i, counts in enumerate(self.holdings.T):
             if counts.any():
                 total += components[i][:, None] * counts
         return total
@@ -68,7 +72,7 @@ class Pipeline:
     def of_rows(self, composition: Array, components: Floats) -> Floats:
         """Sum components into one composition a layout: from shape [c, n] to [n]."""
         total: Floats = np.zeros(components.shape[1])
-        for i, counts in enumerate(self.compositions.T):
+        for i, counts in enumerate(self.holdings.T):
             if counts.any():
                 total += counts[composition] * components[i]
         return total
@@ -133,4 +137,6 @@ def pipeline(
         ],
         np.int64,
     )
-    return Pipeline(name, counts, np.unique(counts.sum(axis=1), axis=0))
+    sums, composition = np.unique(counts.sum(axis=1), axis=0, return_inverse=True)
+    holdings = np.concatenate([sums, counts[0, :1]])
+    return Pipeline(name, counts, holdings, int(composition.ravel()[0]))

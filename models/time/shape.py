@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .work import Floats
 
 #: What a layer's time depends on. ``shards`` and ``expert_shards`` are dp * cp and edp
-#: where weights are sharded over them, else 1.
+#: where gradients are sharded over them, else 1; ``gathered`` is 1 where weights are
+#: too.
 LAYER_AXES = (
     "tp",
     "cp",
@@ -30,6 +31,7 @@ LAYER_AXES = (
     "recompute",
     "shards",
     "expert_shards",
+    "gathered",
 )
 
 

@@ -57,6 +57,13 @@ class Work:
             self.weight + other.weight,
         )
 
+    def as_part(self, part: str) -> Work:
+        """Show everything under one name."""
+        if not self.forward:
+            return self
+        ahead, back = self.forward_time, self.backward_time
+        return Work({part: ahead}, {part: back}, self.weight)
+
     @property
     def forward_time(self) -> Floats:
         """Seconds of the forward."""
