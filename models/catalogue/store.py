@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +26,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
 _USER_ENDINGS = (".yaml", ".yml", ".json")
 
 
+@cache
 def _shipped() -> Traversable:
     return files("shardproof.models.catalogue").joinpath("data")
 
@@ -97,6 +99,13 @@ def load(kind: Kind, name: str) -> Any:
     raise unknown_name(kind.removesuffix("s"), name, names(kind))
 
 
+@cache
+def _shipped_table(name: str) -> dict[str, Any]:
+    text = _shipped().joinpath(f"{name}.json").read_text("utf-8")
+    found: dict[str, Any] = parse_json(text, name)
+    return found
+
+
 def table(name: str, *, shipped_only: bool = False) -> dict[str, Any]:
     """Return a shipped table with the user's rows of the same name put over it.
 
@@ -107,8 +116,7 @@ def table(name: str, *, shipped_only: bool = False) -> dict[str, Any]:
     InputError
         If the user's table is no mapping of mappings.
     """
-    file = _shipped().joinpath(f"{name}.json")
-    found: dict[str, Any] = parse_json(file.read_text("utf-8"), name)
+    found = _shipped_table(name)
     if shipped_only:
         return found
     try:

@@ -31,6 +31,14 @@ def brief(value: object, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+def _first_bytes(path: Path) -> bytes | None:
+    """Return a regular file's bytes, one more than the limit at most."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return file.read(LARGEST_FILE + 1)
+
+
 def read_text(path: Path) -> str:
     """Read a file of UTF-8 text that is not larger than ``LARGEST_FILE``.
 
@@ -41,13 +49,12 @@ def read_text(path: Path) -> str:
     """
     shown = brief(str(path), 120)
     try:
-        if not path.is_file():
-            raise InputError(f"there is no file {shown}")
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+        content = _first_bytes(path)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "its name is not valid"
         raise InputError(f"cannot read {shown}: {reason}") from None
+    if content is None:
+        raise InputError(f"there is no file {shown}")
     if len(content) > LARGEST_FILE:
         raise InputError(
             f"{shown} is larger than {LARGEST_FILE:,} bytes and no model or cluster; "

@@ -8,7 +8,6 @@ storage formats and records of where a file came from.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
@@ -23,7 +22,6 @@ _PATTERNS = re.compile(
 )
 
 
-@cache
 def _lists() -> dict[str, Any]:
     return table("huggingface", shipped_only=True)
 
