@@ -62,7 +62,7 @@ def bind(problem: Problem, space: Space) -> Domains:
         raise InputError(
             f"the global batch must be a multiple of mbs * dp, got {batch:,}, which "
             f"no mbs in {_short(values['mbs'])} and dp in {_short(dense)} divides; "
-            f"the nearest multiples are {_multiples(batch, smallest)}"
+            f"{_nearest(batch, smallest)} would do"
         )
     values |= {"dp": dense or (1,), "edp": expert or (1,), "m": micro or (1,)}
     dims = Dims.of(values)
@@ -90,6 +90,6 @@ def _short(values: tuple[int, ...]) -> str:
     return f"{{{shown}{', ...' if len(values) > 8 else ''}}}"
 
 
-def _multiples(batch: int, unit: int) -> str:
+def _nearest(batch: int, unit: int) -> str:
     below = batch // unit * unit
-    return f"{below} and {below + unit}" if below else str(unit)
+    return f"{below:,} or {below + unit:,}" if below else f"{unit:,}"

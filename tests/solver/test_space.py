@@ -128,5 +128,5 @@ def test_a_batch_that_nothing_divides_names_the_nearest() -> None:
     problem, space = plain_problem(nodes=1, gpus_per_node=8, global_batch=8)
     odd = replace(problem, training=replace(problem.training, global_batch=7))
     only_dp = space.restrict("pp", (1,)).restrict("cp", (1,)).restrict("tp", (1,))
-    with pytest.raises(InputError, match="nearest multiples are 8"):
+    with pytest.raises(InputError, match="divides; 8 would do"):
         bind(odd, only_dp)
