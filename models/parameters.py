@@ -90,7 +90,7 @@ def _attention(
 
 
 def _latent(
-    arch: Architecture, attention: LatentAttention, norms: list[Tensor]
+    arch: Architecture, attention: LatentAttention, norms: list[Tensor], inner: bool
 ) -> list[Tensor]:
     h, heads = arch.hidden, attention.heads
     queries = heads * (attention.nope_dim + attention.rope_dim)
@@ -100,13 +100,13 @@ def _latent(
     else:
         rank = attention.q_rank
         tensors.append(Tensor("linear_q_down_proj.weight", (rank, h), "replicated"))
-        tensors += _norm(arch, "q_layernorm", rank)
+        tensors += _norm(arch, "q_layernorm", rank) if inner else []
         tensors.append(Tensor("linear_q_up_proj.weight", (queries, rank), "column"))
     rank = attention.kv_rank
     down = (rank + attention.rope_dim, h)
     up = (heads * (attention.nope_dim + attention.v_dim), rank)
     tensors.append(Tensor("linear_kv_down_proj.weight", down, "replicated"))
-    tensors += _norm(arch, "kv_layernorm", rank)
+    tensors += _norm(arch, "kv_layernorm", rank) if inner else []
     tensors.append(Tensor("linear_kv_up_proj.weight", up, "column"))
     return tensors
 
@@ -145,7 +145,9 @@ def _experts(h: int, moe: MoE) -> list[Tensor]:
     return tensors
 
 
-def layer_tensors(architecture: Architecture, layer: Layer) -> tuple[Tensor, ...]:
+def layer_tensors(
+    architecture: Architecture, layer: Layer, *, latent_norm: bool = True
+) -> tuple[Tensor, ...]:
     """Return the parameters of one decoder layer, in Megatron-Core's order.
 
     The order decides how gradient buffers are padded. Norms are inside the next
@@ -158,6 +160,8 @@ def layer_tensors(architecture: Architecture, layer: Layer) -> tuple[Tensor, ...
         The model the layer belongs to: its width and kind of norm.
     layer
         One of its layers.
+    latent_norm
+        Whether latent attention norms its compressed queries and keys.
     """
     h = architecture.hidden
     norms = [_norm(architecture, f"norm{index}", h) for index in range(layer.norms)]
@@ -165,7 +169,7 @@ def layer_tensors(architecture: Architecture, layer: Layer) -> tuple[Tensor, ...
     if isinstance(layer.attention, Attention):
         tensors += _attention(architecture, layer.attention, norms[0])
     else:
-        tensors += _latent(architecture, layer.attention, norms[0])
+        tensors += _latent(architecture, layer.attention, norms[0], latent_norm)
     for norm in norms[1:]:
         tensors += norm
     network = layer.feed_forward

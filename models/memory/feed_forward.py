@@ -37,5 +37,7 @@ def network_entries(
     wide = ffn * (2 if gated else 1)
     yield Entry(f"{prefix}first projection", dtype, f"[n, {wide}/tp]", wide, unit)
     if gated and not context.kernels.activation_fusion:
+        # The other half is copied when the (by default zero) offset is added.
         yield Entry(f"{prefix}activated gate", dtype, f"[n, {ffn}/tp]", ffn, unit)
+        yield Entry(f"{prefix}linear half", dtype, f"[n, {ffn}/tp]", ffn, unit)
     yield Entry(f"{prefix}activation", dtype, f"[n, {ffn}/tp]", ffn, unit)

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..expr import Expr, maximum, total, value
-from ..parameters import layer_tensors
 from .constants import constants
 from .ends import (
     embedding_entries,
@@ -25,7 +24,7 @@ from .kernels import DEFAULT, Kernels
 from .layers import layer_entries
 from .ledger import Item, fixed_items, moment_items
 from .moments import Moment, moments
-from .state import State, numbers
+from .state import State
 from .tally import Board, Tally, undominated
 from .transient import embedding_transient, layer_transient, loss_transient
 from .units import Units
@@ -66,7 +65,11 @@ class MemoryModel:
         units = Units(dims, training.seq_len)
         self.context = Context(architecture, training, kernels, units)
         self.state = State(
-            architecture, dims, training.optimizer, kernels.vocab_multiple
+            architecture,
+            dims,
+            training.optimizer,
+            kernels.vocab_multiple,
+            kernels.latent_norm,
         )
         self._tallies: dict[Moment, Tally] = {}
         self._cached: dict[frozenset[int], Expr] = {}
@@ -104,8 +107,7 @@ class MemoryModel:
 
     def layer_parameters(self, kind: int) -> Expr:
         """Return a rank's parameters in one layer of a kind, dense and experts'."""
-        layer = self.architecture.kinds[kind]
-        found = numbers(layer_tensors(self.architecture, layer))
+        found = self.state.layer(self.architecture.kinds[kind])
         return total(self.state.counts(found))
 
     def rank_parameters(self, stage: Stage) -> Expr:

@@ -45,14 +45,18 @@ def _scores(context: Context, moe: MoE) -> Entries:
 def _losses(context: Context, moe: MoE) -> Entries:
     """Yield what auxiliary losses of the router keep."""
     units, kernels, e = context.units, context.kernels, moe.experts
+    dtype = _router_dtype(context)
     if kernels.aux_loss != "none":
         per_sequence = kernels.aux_loss == "seq-aux"
         counts = units.batch if per_sequence else units.once
-        yield Entry("scores of the auxiliary loss", "fp32", f"[T, {e}]", e, units.shard)
+        softmax = moe.scoring == "softmax"
+        scores: DType = "fp32" if softmax else dtype
+        yield Entry("scores of the auxiliary loss", scores, f"[T, {e}]", e, units.shard)
+        if not softmax:
+            yield Entry("sum of the auxiliary scores", dtype, "[T, 1]", 1, units.shard)
         yield Entry("tokens per expert", "int64", f"[{e}]", e, counts)
-        yield Entry("auxiliary loss scale", "fp32", "[]", 1, units.once)
+        yield Entry("auxiliary loss scale", scores, "[]", 1, units.once)
     if kernels.z_loss:
-        dtype = _router_dtype(context)
         yield Entry("router logits", dtype, f"[T, {e}]", e, units.shard)
         yield Entry("log-sum of router logits", dtype, "[T]", 1, units.shard)
         yield Entry("z-loss", dtype, "[]", 1, units.once)
@@ -95,6 +99,7 @@ def _experts(context: Context, moe: MoE, recompute: Recompute) -> Entries:
     if not context.kernels.activation_fusion:
         if moe.gated:
             yield Entry("experts' activated gate", dtype, shape, moe.ffn, parts)
+            yield Entry("experts' linear half", dtype, shape, moe.ffn, parts)
         yield Entry("experts' unweighted activation", dtype, shape, moe.ffn, parts)
     yield Entry("experts' activation", dtype, shape, moe.ffn, parts)
 

@@ -56,12 +56,15 @@ class State:
         Name of a recipe.
     vocab_multiple
         The vocabulary is padded to a multiple of this times tp.
+    latent_norm
+        Whether latent attention norms its compressed queries and keys.
     """
 
     architecture: Architecture
     dims: Dims
     optimizer: str
     vocab_multiple: int
+    latent_norm: bool = True
 
     @cached_property
     def rows(self) -> Expr:
@@ -70,8 +73,12 @@ class State:
 
     @cached_property
     def _kinds(self) -> tuple[Numbers, ...]:
-        arch = self.architecture
-        return tuple(numbers(layer_tensors(arch, kind)) for kind in arch.kinds)
+        return tuple(self.layer(kind) for kind in self.architecture.kinds)
+
+    def layer(self, kind: Layer) -> Numbers:
+        """Count the numbers of a layer by kind of sharding."""
+        inner = self.latent_norm
+        return numbers(layer_tensors(self.architecture, kind, latent_norm=inner))
 
     @cached_property
     def _ends(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
