@@ -8,6 +8,7 @@ ideal idle share is missed or a bound exceeds the simulation.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from ..models.pipeline.steady import step_times
 from ..models.pipeline.sweep import makespan, simulate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..models.pipeline.arrays import Floats
     from ..models.pipeline.order import Order
@@ -121,8 +122,10 @@ def _peak_states(plan: Order) -> int:
     return int((full + kept).sum(axis=1).max())
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print everything; return 1 if a published or proven value is missed."""
+    prog = "shardproof bench pipeline"
+    argparse.ArgumentParser(prog=prog, description=__doc__).parse_args(argv)
     good = True
     print("configurations a CPU second, 126 layers, pp 16, vpp 2, m 128:")
     for name, rate in rates().items():

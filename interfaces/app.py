@@ -219,3 +219,14 @@ def catalogue(
     from .commands.catalogue import run
 
     return partial(run, name, as_json=json)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)
+def bench(context: typer.Context, name: str = typer.Argument(metavar="NAME")) -> Work:
+    """Run a benchmark: legality, memory, pipeline or verdict, then its options."""
+    from .commands.bench import run
+
+    return partial(run, name, list(context.args))

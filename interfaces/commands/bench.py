@@ -1,0 +1,29 @@
+"""Run one of the benchmarks; each reads its own options."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from ...models.errors import unknown_name
+
+#: Benchmarks by the name a user types, and what each is for.
+BENCHMARKS = {
+    "legality": "judge configurations as Megatron does, and compare with its verdicts",
+    "memory": "compare the ledger with recorded tensors, case by case",
+    "pipeline": "print the rates of the pipeline simulator and the published idle",
+    "verdict": "ask the frameworks themselves and print agreement by rule and stage",
+}
+
+
+def run(name: str, words: list[str]) -> int:
+    """Run a benchmark with its own words and return its exit code.
+
+    Raises
+    ------
+    InputError
+        If there is no such benchmark.
+    """
+    if name not in BENCHMARKS:
+        raise unknown_name("benchmark", name, BENCHMARKS)
+    module = import_module(f"shardproof.benchmarks.{name}")
+    return int(module.main(words) or 0)
