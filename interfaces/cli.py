@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,21 +27,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         The words behind the program's name; those of the process if None.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    # A name that the terminal's encoding lacks must not end in a traceback.
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    _prepare_streams()
     code = OK
     try:
         code = _run(words or ["--help"])
-        sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
         # The reader has left (`| head`): say nothing, and nothing at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
     if code == INTERRUPTED:
-        print("shardproof: interrupted", file=sys.stderr)
+        print("shardproof: interrupted", file=sys.stderr, flush=True)
+        if argv is None:
+            # An interrupt inside a module's `exec` makes Python kill itself by the
+            # signal at exit, handled or not: leave before that, with the code.
+            os._exit(code)
     return code
 
 
@@ -50,19 +51,38 @@ def _run(words: list[str]) -> int:
 
     try:
         work = app(words, prog_name="shardproof", standalone_mode=False)
-        return work() if callable(work) else int(work or OK)
+        code = work() if callable(work) else int(work or OK)
+        sys.stdout.flush()
     except InputError as error:
         return _refuse(str(error))
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _refuse(f"{error.filename or 'a file'}: {error.strerror or error}")
+        _discard_output()
+        return _refuse(f"{error.filename or 'the output'}: {error.strerror or error}")
     except Exception as error:
         # Typer's own usage errors; their class moved between its releases.
         shown = getattr(error, "format_message", None)
         if shown is None:
             raise
         return _refuse(shown())
+    return code
+
+
+def _prepare_streams() -> None:
+    """Open what the caller closed, and never fail for a letter."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal's encoding lacks must not end in a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, so that nothing is said at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _refuse(message: str) -> int:

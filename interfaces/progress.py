@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 #: Work shorter than this shows nothing, in seconds.
-PATIENCE = 1.0
+PATIENCE = 2.0
 
 
 class Progress:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+#: A column that may fold is not folded to less than this, in characters.
+_FOLDED = 16
 Align = Literal["left", "right"]
 
 
@@ -45,8 +49,12 @@ class Table:
         return "  ".join(cells).rstrip()
 
     def width(self) -> int:
-        """Return how wide the plain text is, in characters."""
-        return max(map(len, self.plain().splitlines()))
+        """Return the least width at which no cell is cut, in characters."""
+        least = 0
+        for i, column in enumerate(self.columns):
+            size = max(len(text) for text in (column.title, *(r[i] for r in self.rows)))
+            least += min(size, _FOLDED) if column.wrap else size
+        return least + 2 * len(self.columns)
 
     def narrowed(self, width: int) -> tuple[Table, str]:
         """Drop columns that say the same in every row, if there is too little room.
@@ -63,8 +71,7 @@ class Table:
         str
             What was dropped, in words; empty if everything fits.
         """
-        # A drawn column is as wide as a plain one but for one line character.
-        if self.width() + len(self.columns) + 1 <= width or len(self.rows) < 2:
+        if self.width() <= width or len(self.rows) < 2:
             return self, ""
         same = [len({row[i] for row in self.rows}) == 1 for i in range(len(self))]
         if all(same) or not any(same):
@@ -82,6 +89,22 @@ class Table:
         )
         return table, f"in every row: {', '.join(dropped)}"
 
+    def stacked(self, width: int) -> str:
+        """Write each row as a paragraph, for lines too short for a table."""
+        titles = [c.title for c in self.columns]
+        paragraphs = []
+        for number, row in enumerate(self.rows, start=1):
+            cells = [f"{t} {c}" for t, c in zip(titles, row, strict=True) if c]
+            paragraphs.append(
+                fill(
+                    ", ".join(cells),
+                    width=width,
+                    initial_indent=f"{number:>2}  ",
+                    subsequent_indent="    ",
+                )
+            )
+        return "\n".join(paragraphs)
+
     def __len__(self) -> int:
         """Return the number of columns."""
         return len(self.columns)
@@ -98,9 +121,23 @@ def show(table: Table) -> None:
     if table.title:
         console.print(table.title, markup=False)
     narrow, dropped = table.narrowed(console.width)
-    console.print(_drawn(narrow), soft_wrap=False)
+    if narrow.width() <= console.width:
+        console.print(_drawn(narrow))
+    else:
+        console.print(narrow.stacked(console.width), markup=False)
     if dropped:
         console.print(dropped, markup=False)
+
+
+def say(text: str) -> None:
+    """Print lines of text, folded between words if standard output is a terminal."""
+    if not sys.stdout.isatty():
+        print(text)
+        return
+    width = get_terminal_size().columns
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        print(fill(line, width, subsequent_indent=indent) if line else "")
 
 
 def _drawn(table: Table) -> object:

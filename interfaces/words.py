@@ -60,7 +60,7 @@ def _row(choice: Choice) -> tuple[str, ...]:
         *(axis_label(n, point[n]) for n in SHOWN),
         f"{choice.memory.peak_bytes / GIB:.2f}",
         f"{seconds(found.step_time_s)} {spread(found.step_time_s, found.band)}",
-        f"{found.tokens_per_s_per_gpu:,.0f}",
+        _rate(found.tokens_per_s_per_gpu),
         f"{found.mfu:.1%}",
         f"{found.bubble_fraction:.1%}",
     )
@@ -74,6 +74,10 @@ def seconds(time: float) -> str:
             break
     digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:,.{digits}f} {unit}"
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 99.5 else f"{value:.3g}"
 
 
 def spread(value: float, band: tuple[float, float]) -> str:
@@ -109,8 +113,20 @@ def certificate(answer: Answer) -> str:
             _optimum(proof),
             calibration(answer),
             f"Space sha256 {proof.space_hash[:12]}.",
+            *_borrowed(problem.dialect),
         )
     )
+
+
+def _borrowed(dialect: str) -> tuple[str, ...]:
+    """Say where memory and times of one framework stand in for another's."""
+    if dialect.partition("@")[0] in _MODELLED:
+        return ()
+    return (f"Memory and times are Megatron's; only the rules are {dialect}'s.",)
+
+
+#: Dialects whose own tensors, buffers and kernels are modelled.
+_MODELLED = ("megatron",)
 
 
 def _counted(proof: Certificate, limit: str) -> str:
@@ -142,20 +158,14 @@ def calibration(answer: Answer) -> str:
 
 def explanation(value: Infeasible, nodes: int | None = None) -> str:
     """Write why nothing is feasible and what would help; ``nodes`` were enough."""
-    space = f"space {value.space} that {value.problem.dialect} accepts"
-    head = (
-        f"infeasible: none of the {value.legal_count:,} configurations of {space} fits."
-        if value.legal_count
-        else f"infeasible: there is no configuration of {space}."
-    )
-    lines = [head]
-    if value.clashes:
-        lines.append("These rules exclude each other here:")
-        lines += [f"  {c.rule}: {c.sentence}" for c in value.clashes]
+    alone = value.space.startswith("layout@")
+    lines = [_head_alone(value) if alone else _head(value)]
+    lines += [f"  {c.rule}: {c.sentence}" for c in value.clashes]
     if value.missing_bytes is not None:
+        rank = "" if alone else " of the configuration that needs least"
         lines.append(
             f"Missing: {value.missing_bytes:,} bytes ({gib(value.missing_bytes)}) on "
-            "the fullest rank of the configuration that needs least."
+            f"the fullest rank{rank}."
         )
     if nodes is not None:
         devices = nodes * value.problem.cluster.gpus_per_node
@@ -163,15 +173,34 @@ def explanation(value: Infeasible, nodes: int | None = None) -> str:
             f"With {nodes:,} nodes ({devices:,} devices) some configuration fits; with "
             f"half of them none does."
         )
-    if value.corrections:
+    ways = () if alone else value.corrections
+    if ways:
         lines.append("It would be feasible with any one of these:")
-        lines += [f"  {correction(c)}" for c in value.corrections[:_MOST]]
-    if len(value.corrections) > _MOST:
-        lines.append(f"  ... and {len(value.corrections) - _MOST} more (--json)")
+        lines += [f"  {correction(c)}" for c in ways[:_MOST]]
+    if len(ways) > _MOST:
+        lines.append(f"  ... and {len(ways) - _MOST} more (--json)")
     return "\n".join(lines)
 
 
 _MOST = 8
+
+
+def _head(value: Infeasible) -> str:
+    space = f"space {value.space} that {value.problem.dialect} accepts"
+    several = len(value.clashes) > 1
+    why = (
+        "These rules exclude each other here" if several else "This rule is in the way"
+    )
+    if value.legal_count:
+        number = f"{value.legal_count:,} configurations"
+        return f"infeasible: none of the {number} of {space} fits. {why}:"
+    return f"infeasible: there is no configuration of {space}. {why}:"
+
+
+def _head_alone(value: Infeasible) -> str:
+    if value.legal_count:
+        return "infeasible: the layout is legal and does not fit:"
+    return f"infeasible: {value.problem.dialect} does not accept the layout:"
 
 
 def correction(value: Correction) -> str:

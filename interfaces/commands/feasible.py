@@ -13,7 +13,7 @@ from ..progress import Progress
 from ..request import rows
 from ..table import Column, Table
 from ..words import LEFT, SHOWN, question
-from .report import OK, finish, prepare
+from .report import INFEASIBLE, OK, finish, prepare
 
 if TYPE_CHECKING:
     from ...models.layout import Layout
@@ -33,7 +33,7 @@ def run(
     as_json: bool,
     out: str | None,
 ) -> int:
-    """Enumerate, print, and return the exit code; an empty set is an answer too."""
+    """Enumerate, print, and return the exit code: 1 if the set is empty."""
     from ...solver.feasible import Engine, enumerate_feasible
 
     if engine not in get_args(Engine):
@@ -63,7 +63,7 @@ def run(
         folder=folder,
         name="feasible-set",
     )
-    return OK
+    return OK if found.count else INFEASIBLE
 
 
 def first(found: FeasibleSet, number: int) -> Shown:
@@ -97,6 +97,7 @@ def _text(found: FeasibleSet, shown: int) -> str:
         f"{found.problem.dialect} accepts{fits}; found by {_ENGINES[found.engine]}. "
         f"sha256 of the set: {found.content_hash}"
         + (f"\n{rest:,} more rows: --top K or --out DIR" if rest > 0 else "")
+        + ("" if found.count else "\ninfeasible: `shardproof plan` says why")
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..document import answer as answer_document
 from ..files import prepare, to_json, write
-from ..table import Table, show
+from ..table import Table, say, show
 from ..words import explanation, question
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ def finish(
     if as_json:
         print(to_json(document), end="")
         return
-    print(title)
+    say(title)
     for table in tables:
         print()
         show(table)
     if text:
         print()
-        print(text)
+        say(text)
 
 
 def refuse(

@@ -101,6 +101,12 @@ def test_max_gpus_is_the_smaller_cluster() -> None:
     assert trimmed.answers == small.answers
 
 
+def test_an_empty_set_is_infeasible(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--pin", "tp=8", "--pin", "pp=8"]
+    assert main(["enumerate", *WORDS, *words]) == 1
+    assert json.loads(capsys.readouterr().out)["count"] == 0
+
+
 def test_a_broken_rule_is_named() -> None:
     """Tests 3 layers a stage of a 32-layer model: 32 % 3 is not 0."""
     found = shardproof.project(

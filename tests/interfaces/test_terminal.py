@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -77,20 +78,36 @@ def on_terminal(words: list[str], columns: int) -> tuple[int, str]:
     return process.wait(), b"".join(parts).decode()
 
 
-@pytest.mark.parametrize("columns", [80, 220])
-def test_a_terminal_gets_a_table_that_fits(columns: int) -> None:
-    code, shown = on_terminal(SMALL, columns)
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.mark.parametrize(
+    ("words", "columns"),
+    [
+        (SMALL, 50),
+        (SMALL, 80),
+        (SMALL, 220),
+        (["catalogue"], 60),
+        (["rules"], 80),
+        (["rules"], 220),
+        (["catalogue", "h100"], 80),
+    ],
+)
+def test_nothing_is_wider_than_the_terminal(words: list[str], columns: int) -> None:
+    """Tests that drawn tables fit and that nothing is cut to make them fit."""
+    code, styled = on_terminal(words, columns)
+    shown = STYLE.sub("", styled)
     assert code == 0
-    assert "─" in shown
     assert "…" not in shown
-    drawn = [line for line in shown.splitlines() if "─" in line]
-    assert max(map(len, drawn)) <= columns
+    assert max(map(len, shown.splitlines())) <= columns
+    assert columns < 200 or "─" in shown
+    assert columns > 50 or "─" not in shown
 
 
 def test_narrow_and_wide_tables_say_the_same() -> None:
     """Tests that what a narrow table drops stands below it."""
-    wide = on_terminal(SMALL, 220)[1]
-    narrow = on_terminal(SMALL, 100)[1]
+    wide = STYLE.sub("", on_terminal(SMALL, 220)[1])
+    narrow = STYLE.sub("", on_terminal(SMALL, 100)[1])
     assert "in every row:" in narrow
     assert "in every row:" not in wide
     for title in ("tp", "etp", "schedule", "recompute", "tokens/s/GPU", "bubble"):
@@ -185,3 +202,32 @@ def test_output_survives_an_encoding_without_the_sign() -> None:
 def test_no_words_show_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert "enumerate" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["rules"], SMALL, ["plan", "lama"]])
+def test_closed_streams_are_no_error(words: list[str]) -> None:
+    """Tests `shardproof ... >&- 2>&-`."""
+    whole = subprocess.run(
+        [*COMMAND, *words], env=environment(), capture_output=True, check=False
+    )
+    closed = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, *words],
+        env=environment(),
+        check=False,
+    )
+    assert closed.returncode == whole.returncode
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "rules"],
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "shardproof: the output: No space left on device\n"

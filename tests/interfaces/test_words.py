@@ -138,3 +138,29 @@ def test_lifting_the_world_size_is_said_in_devices() -> None:
     """Tests a witness of tp 2, pp 2, dp 4: 16 devices."""
     way = Correction(rules=("world-dense",), missing_bytes=0, witness=LAYOUT)
     assert words.correction(way).startswith("on 16 devices: tp=2 pp=2")
+
+
+@given(TABLES, st.integers(20, 60))
+def test_stacked_rows_keep_every_cell(table: Table, width: int) -> None:
+    """Tests that a table too wide for any line loses no word when stacked."""
+    said = table.stacked(width).replace("\n", " ")
+    for row in table.rows:
+        for cell in row:
+            assert "".join(cell.split()) in "".join(said.split())
+
+
+def test_a_single_layout_is_called_one() -> None:
+    illegal = replace(INFEASIBLE, space="layout@1", legal_count=0, missing_bytes=None)
+    text = words.explanation(illegal)
+    assert "megatron@0.16 does not accept the layout" in text
+    assert "any one of these" not in text
+    too_large = replace(INFEASIBLE, space="layout@1", legal_count=1)
+    assert "is legal and does not fit" in words.explanation(too_large)
+
+
+def test_borrowed_memory_is_admitted() -> None:
+    other = replace(PROBLEM, dialect="torchtitan@0.3")
+    assert "Memory and times are Megatron's" in words.certificate(
+        replace(ANSWER, problem=other)
+    )
+    assert "Megatron's" not in words.certificate(ANSWER)
