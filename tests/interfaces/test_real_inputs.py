@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -176,3 +177,17 @@ def test_infeasible_writes_its_document(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert (tmp_path / "answer.json").read_text() == done.stdout
     Draft202012Validator(SCHEMA).validate(json.loads(done.stdout))
+
+
+def test_the_readme_asks_these_questions() -> None:
+    """Tests that the README's commands are those tested here, and one for Python."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    shown = re.findall(r"^\$ shardproof (.*?)(?: --top \d+)?$", readme, re.MULTILINE)
+    assert shown == [words.replace("{root}/", "") for words in QUESTIONS.values()]
+
+
+def test_the_readmes_python_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})
+    assert "'tp': 4" in capsys.readouterr().out
