@@ -31,7 +31,9 @@ def score_entries(context: Context, heads: int) -> Entries:
     unit = context.units.tokens_tp
     if not context.kernels.unfused_attention:
         yield Entry("softmax statistics", "fp32", "[b, a/tp, n]", heads, unit)
-        yield Entry("attention random state", "int64", "[2]", 2, context.units.once)
+        ring = context.kernels.context_parallel == "p2p"
+        calls = context.units.steps if ring else context.units.once
+        yield Entry("attention random state", "int64", "[2]", 2, calls)
         return
     seq = context.training.seq_len
     numbers = heads * seq

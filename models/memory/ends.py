@@ -94,3 +94,5 @@ def model_entries(context: Context, recompute: Recompute) -> Entries:
             yield Entry("rotary table", "fp32", f"[s, 1, 1, {d}]", d, units.positions)
     elif context.kernels.is_te and "core_attn" not in recompute:
         yield Entry("sequence starts", "int32", "[b + 1]", 1, units.boundaries)
+        name, unit = "sequence starts of a shard", units.exchanged_boundaries
+        yield Entry(name, "int32", "[b + 1]", 1, unit)

@@ -104,6 +104,17 @@ class Units:
         return Unit(self.dims.mbs + 1, as_expr(1))
 
     @cached_property
+    def exchanged_boundaries(self) -> Unit:
+        """The same where the sequence is divided over cp, 0 elsewhere."""
+        divided = less(1, self.dims.cp)
+        return Unit(product((self.dims.mbs + 1, divided)), as_expr(1))
+
+    @cached_property
+    def steps(self) -> Unit:
+        """Steps in which attention meets the shards of a sequence."""
+        return Unit(self.dims.cp, as_expr(1))
+
+    @cached_property
     def gathered(self) -> Unit:
         """N where sequence parallelism gathers, 0 elsewhere."""
         return Unit(product((self._batch, self.dims.sp)), self.dims.cp)
