@@ -62,7 +62,8 @@ def layer_entries(context: Context, layer: Layer, recompute: Recompute) -> Entri
     """
     h, unit = context.hidden, context.units.shard
     if recompute.full:
-        yield Entry("layer input", context.dtype, f"[T, {h}]", h, unit)
+        # The layer's input, which is the norm's: recomputing brings back no other.
+        yield Entry("attention norm input", context.dtype, f"[T, {h}]", h, unit)
         return
     attention, network = layer.attention, layer.feed_forward
     latent = isinstance(attention, LatentAttention)

@@ -72,7 +72,7 @@ class MemoryModel:
             kernels.latent_norm,
         )
         self._tallies: dict[Moment, Tally] = {}
-        self._cached: dict[frozenset[int], Expr] = {}
+        self._cached: dict[tuple[frozenset[int], bool], Expr] = {}
 
     @cached_property
     def board(self) -> Board:
@@ -147,11 +147,12 @@ class MemoryModel:
         kernels = self.context.kernels
         if not (kernels.is_te and kernels.gradient_fusion):
             return total(())
-        kinds = frozenset(self._kinds(stage))
-        if kinds not in self._cached:
+        kinds, predicts = frozenset(self._kinds(stage)), any(c.mtp for c in stage)
+        if (kinds, predicts) not in self._cached:
             layers = [self.architecture.kinds[k] for k in sorted(kinds)]
-            self._cached[kinds] = self.state.dummies(layers)
-        return self._cached[kinds]
+            found = self.state.dummies(layers, predicts=predicts)
+            self._cached[kinds, predicts] = found
+        return self._cached[kinds, predicts]
 
     def _kinds(self, stage: Stage) -> list[int]:
         """Return the kinds of layer that a rank holds."""

@@ -8,9 +8,8 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
-from ..expr import Expr, at_least, exact_div, total, where
+from ..expr import Expr, at_least, exact_div, maximum, total, where
 from ..parameters import (
-    Shard,
     Tensor,
     embedding_tensors,
     head_tensors,
@@ -18,6 +17,7 @@ from ..parameters import (
     mtp_tensors,
     vocab_rows,
 )
+from .dummies import dummy_numbers
 from .optimizers import parts, recipe
 
 if TYPE_CHECKING:
@@ -175,29 +175,20 @@ class State:
             sizes.append(self._gathered(stage))
         return total(sizes)
 
-    def dummies(self, layers: Iterable[Layer]) -> Expr:
-        """Return bytes of the dummy weight gradients that TransformerEngine caches.
+    def dummies(self, layers: Iterable[Layer], *, predicts: bool) -> Expr:
+        """Return bytes of the dummy weight gradients of some layers.
 
-        One per distinct shape of its projections in these layers, for the life of
-        the process. The router is not TransformerEngine's.
+        Parameters
+        ----------
+        layers
+            The kinds of layer of a rank.
+        predicts
+            Whether it has multi-token prediction, with a projection of its own.
         """
-        shapes: set[tuple[tuple[int, ...], Shard]] = set()
-        for layer in layers:
-            for tensor in layer_tensors(self.architecture, layer):
-                is_matrix = len(tensor.shape) > 1
-                if is_matrix and not tensor.name.startswith("router"):
-                    shapes.add((tensor.shape[-2:], tensor.shard))
-        found: Numbers = Counter()
-        for shape, shard in shapes:
-            found[shard] += prod(shape)
-        one_of_each = total(
-            (
-                exact_div(found["column"] + found["row"], self.dims.tp),
-                exact_div(found["expert"], self.dims.etp),
-                found["replicated"],
-            )
-        )
-        return self.parts[0].per_parameter * one_of_each
+        tensors = [t for x in layers for t in layer_tensors(self.architecture, x)]
+        if predicts:
+            tensors += mtp_tensors(self.architecture)
+        return self.parts[0].per_parameter * dummy_numbers(tensors, self.dims)
 
     @cached_property
     def _shards(self) -> Expr:
@@ -217,7 +208,7 @@ class State:
         ]
         if not held:
             return total(())
-        largest = max(held, key=lambda kind: kind["column"] + kind["row"])
-        both = total(self.counts(largest))
+        # Which is largest depends on the axes: tp divides one, ep etp the other.
+        both = maximum(*(total(self.counts(kind)) for kind in held))
         gathered = at_least(dims.sharding, GATHERING)
         return where(gathered, 2 * weights * both, 0)
