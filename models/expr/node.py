@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, ClassVar, cast
 from weakref import WeakValueDictionary
@@ -174,7 +175,20 @@ def as_expr(value: Expr | int) -> Expr:
     if isinstance(value, Expr):
         return value
     number = int(value)
+    if -1 <= number <= _SMALL:
+        return _small(number)
+    return _constant(number)
+
+
+#: Whole numbers up to this are built once and kept.
+_SMALL = 64
+
+
+def _constant(number: int) -> Expr:
     return Expr.make(Op.SUM, (), (number, ()), lambda: (number, number))
+
+
+_small = cache(_constant)
 
 
 def axis(domain: Axis) -> Expr:
