@@ -1,18 +1,18 @@
 """Closed forms of the step time where all stages take the same time.
 
 Letters: p ranks, v chunks a rank, m micro-batches, g micro-batches of a group; F, B
-and W seconds of one chunk's forward, backward and weight gradient (B with W inside
-where a schedule does not split them), h seconds of a hop, D seconds of an overlapped
-pair. Each form is given where it is exact, and only there.
+and W seconds of one chunk's forward, input-gradient and weight-gradient backward, h
+seconds of a hop, D seconds of an overlapped pair. Each form is given where it is
+exact, and only there.
 
 | schedule | step time | where |
 |---|---|---|
-| gpipe | (m + p - 1)(F + B) + 2 (p - 1) h | always |
-| 1f1b | (m + p - 1)(F + B) + 2 h N, | always |
+| gpipe | (m + p - 1)(F + B + W) + 2 (p - 1) h | always |
+| 1f1b | (m + p - 1)(F + B + W) + 2 h N, | always |
 | | N = (p - 1)(1 + q) + max(0, s - 1), m - 1 = q p + s | |
-| interleaved | (m v + p - 1)(F + B) + 2 (p v - 1) h | m mod g is 0 or at least p; |
+| interleaved | (m v + p - 1)(F + B + W) + 2 (p v - 1) h | m mod g is 0 or at least p; |
 | | | p <= g <= m; h = 0, or g = p |
-| | | and h <= min(F, B) |
+| | | and h <= min(F, B + W) |
 | zb-h1 | m (F + B + W) + (p - 1)(F + B - W) | W <= F, W <= B, m >= p, h = 0 |
 | zb-h2 | m (F + B + W) + (p - 1) F | W <= F or B <= F; B <= 2 W, |
 | | | m >= 2 p - 1, h = 0 |
@@ -59,6 +59,12 @@ class _Equal(NamedTuple):
     h: Floats
     d: Floats
 
+    @property
+    def work(self) -> Floats:
+        """All of one chunk's passes for one micro-batch."""
+        total: Floats = self.f + self.b + self.w
+        return total
+
 
 def closed_form(
     schedule: str,
@@ -79,7 +85,8 @@ def closed_form(
     m
         Micro-batches; this and all times have shape [n] or are one number.
     forward, backward, weight
-        Times of one chunk for one micro-batch, in seconds.
+        Times of one chunk for one micro-batch, in seconds. Where a schedule does
+        not split the backward, ``backward`` may hold all of it.
     p2p
         Time of one hop, in seconds.
     pair
@@ -110,40 +117,40 @@ def closed_form(
 
 
 def _gpipe(x: _Equal) -> tuple[Floats, Bools]:
-    return (x.m + x.p - 1) * (x.f + x.b) + 2 * (x.p - 1) * x.h, x.m >= 1
+    return (x.m + x.p - 1) * x.work + 2 * (x.p - 1) * x.h, x.m >= 1
 
 
 def _one_f_one_b(x: _Equal) -> tuple[Floats, Bools]:
     """Every p micro-batches one waits for a way to the loss and back."""
     loops, rest = np.divmod(x.m - 1, x.p)
     hops = (x.p - 1) * (1 + loops) + np.maximum(rest - 1, 0)
-    return (x.m + x.p - 1) * (x.f + x.b) + 2 * x.h * hops, x.m >= 1
+    return (x.m + x.p - 1) * x.work + 2 * x.h * hops, x.m >= 1
 
 
 def _interleaved(x: _Equal) -> tuple[Floats, Bools]:
     rest = x.m % x.g
     fills = ((rest == 0) | (rest >= x.p)) & (x.g >= x.p) & (x.g <= x.m)
-    hidden = (x.h == 0) | ((x.g == x.p) & (x.h <= np.minimum(x.f, x.b)))
+    hidden = (x.h == 0) | ((x.g == x.p) & (x.h <= np.minimum(x.f, x.b + x.w)))
     path = 2 * (x.p * x.v - 1) * x.h
-    return (x.m * x.v + x.p - 1) * (x.f + x.b) + path, fills & hidden
+    return (x.m * x.v + x.p - 1) * x.work + path, fills & hidden
 
 
 def _zb_h1(x: _Equal) -> tuple[Floats, Bools]:
     idle = (x.p - 1) * (x.f + x.b - x.w)
     exact = (x.w <= x.f) & (x.w <= x.b) & (x.m >= x.p) & (x.h == 0)
-    return x.m * (x.f + x.b + x.w) + idle, exact
+    return x.m * x.work + idle, exact
 
 
 def _zb_h2(x: _Equal) -> tuple[Floats, Bools]:
     filled = ((x.w <= x.f) | (x.b <= x.f)) & (x.b <= 2 * x.w)
     exact = filled & (x.m >= 2 * x.p - 1) & (x.h == 0)
-    return x.m * (x.f + x.b + x.w) + (x.p - 1) * x.f, exact
+    return x.m * x.work + (x.p - 1) * x.f, exact
 
 
 def _zbv(x: _Equal) -> tuple[Floats, Bools]:
     filled = (x.f == x.b) & (x.w <= x.b) & (x.b <= 2 * x.w)
     exact = filled & (x.m >= 2 * x.p - 1) & (x.h == 0)
-    return 2 * x.m * (x.f + x.b + x.w) + (x.p - 1) * x.f, exact
+    return 2 * x.m * x.work + (x.p - 1) * x.f, exact
 
 
 def _v_half(x: _Equal) -> tuple[Floats, Bools]:
@@ -161,13 +168,13 @@ def _unit_times(x: _Equal) -> Bools:
 
 
 def _dual_pipe(x: _Equal) -> tuple[Floats, Bools]:
-    apart = (x.p + 1) * (x.f + x.b + x.w)
+    apart = (x.p + 1) * x.work
     idle = (x.p // 2 - 1) * (x.d + x.b - 2 * x.w)
     return apart + (x.m - x.p - 1) * x.d + idle, _overlaps(x)
 
 
 def _dual_pipe_v(x: _Equal) -> tuple[Floats, Bools]:
-    apart = (2 * x.p + 1) * (x.f + x.b + x.w)
+    apart = (2 * x.p + 1) * x.work
     idle = (x.p - 1) * (x.d + x.b - 2 * x.w)
     return apart + (2 * x.m - 2 * x.p - 1) * x.d + idle, _overlaps(x)
 

@@ -64,15 +64,24 @@ class Network:
     last: Ints
 
 
-@lru_cache(maxsize=256)
+#: Slots of an order above which its network is not kept.
+_KEPT = 400_000
+
+
 def network(order: Order) -> Network:
-    """Sort an order into levels.
+    """Sort an order into levels; networks of small orders are kept.
 
     Raises
     ------
     DeadlockError
         If the order cannot be run to its end.
     """
+    build = _network if len(order.slots) <= _KEPT else _network.__wrapped__
+    return build(order)
+
+
+@lru_cache(maxsize=256)
+def _network(order: Order) -> Network:
     needs, hops = _needs(order)
     level = _levels(order, needs)
     sequence = np.argsort(level, kind="stable")

@@ -31,6 +31,7 @@ from .sweep import ends, times
 
 if TYPE_CHECKING:
     from .arrays import Bools, Floats, Ints
+    from .network import Network
 
 #: Relative difference of two ends that count as equal: rounding of long sums.
 _ROUNDING = 1e-12
@@ -127,7 +128,7 @@ class _Steady:
         more = (self.m[rows] - small) // self.period
         t = times(plan, self.forward[rows], self.backward[rows], p2p=self.hop[rows])
         done: Bools = more == 0
-        ahead, back = self._unit_rows(small)
+        ahead, back = self._unit_rows(net, small)
         for part, ended in ends(net, t):
             last = ended[net.last].max(axis=0)
             slack = _ROUNDING * last
@@ -136,10 +137,9 @@ class _Steady:
             self.total[rows[part]] = last + more[part] * gain
         return done
 
-    def _unit_rows(self, small: int) -> tuple[Ints, Ints]:
+    def _unit_rows(self, net: Network, small: int) -> tuple[Ints, Ints]:
         """Return the network's row of every forward and backward unit, [pp, units]."""
-        plan = order(self.schedule, self.pp, self.vpp, small, self.group)
-        row = network(plan).row.reshape(self.pp, -1)
+        row = net.row.reshape(self.pp, -1)
         k = np.arange(small * self.vpp)
         warm = np.minimum(self.warm, len(k))[:, None]
         ahead = k + np.maximum(k - warm, 0)

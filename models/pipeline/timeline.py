@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .arrays import Floats, Ints, Numbers
+    from .network import Network
     from .order import Order
 
 
@@ -143,7 +144,7 @@ def timeline(
     ended = table[:, 0].copy()
     came = np.maximum(ended[net.before], _arrivals(net.needs, net.hops, ended, p2p))
     start = came[net.row - SLOTS]
-    return Timeline(order, start, ended[net.row], _critical(order, ended, p2p))
+    return Timeline(order, start, ended[net.row], _critical(net, ended, p2p))
 
 
 def _arrivals(needs: Ints, hops: Ints, ended: Floats, p2p: float) -> Floats:
@@ -152,9 +153,8 @@ def _arrivals(needs: Ints, hops: Ints, ended: Floats, p2p: float) -> Floats:
     return arrivals
 
 
-def _critical(order: Order, ended: Floats, p2p: float) -> tuple[int, ...]:
+def _critical(net: Network, ended: Floats, p2p: float) -> tuple[int, ...]:
     """Walk back from the last end to what each slot had to wait for."""
-    net = network(order)
     slot_of = np.empty(len(net.row), np.int64)
     slot_of[net.row - SLOTS] = np.arange(len(net.row))
     row = int(net.last[ended[net.last].argmax()])

@@ -29,10 +29,11 @@ _TWO_CHUNKS: dict[str, Callable[[int, int], Order]] = {
     "v-min": v_min,
     "dualpipev": dual_pipe_v,
 }
+#: Units of all ranks above which an order is not kept: some tens of megabytes.
+_KEPT = 200_000
 NAMES = (*_ONE_CHUNK, "interleaved", *_TWO_CHUNKS)
 
 
-@lru_cache(maxsize=256)
 def order(
     schedule: str,
     pp: int,
@@ -41,7 +42,7 @@ def order(
     group: int | None = None,
     extra: int = 0,
 ) -> Order:
-    """Return what every rank runs, in order.
+    """Return what every rank runs, in order; small orders are kept for the next call.
 
     Parameters
     ----------
@@ -68,10 +69,16 @@ def order(
             f"pp, vpp, m and the group must be at least 1, got {pp}, {vpp}, {m}, "
             f"{group or pp}"
         )
-    if schedule == "interleaved":
-        return interleaved(pp, vpp, m, group or pp, extra)
     if schedule not in NAMES:
         raise unknown_name("schedule", schedule, NAMES)
+    build = _order if pp * vpp * m <= _KEPT else _order.__wrapped__
+    return build(schedule, pp, vpp, m, group or pp, extra)
+
+
+@lru_cache(maxsize=256)
+def _order(schedule: str, pp: int, vpp: int, m: int, group: int, extra: int) -> Order:
+    if schedule == "interleaved":
+        return interleaved(pp, vpp, m, group, extra)
     _check(schedule, pp, vpp, m)
     return {**_ONE_CHUNK, **_TWO_CHUNKS}[schedule](pp, m)
 

@@ -9,7 +9,7 @@ ONE_CHUNK = ("gpipe", "1f1b", "zb-h1", "zb-h2")
 
 
 @st.composite
-def shapes(draw, names=NAMES, most_ranks=8, most_micros=24):
+def shapes(draw, names=NAMES, most_ranks=8, most_micros=24, least_micros=1, extra=True):
     """Draw schedule, pp, vpp, m, group and extra warm-up."""
     name = draw(st.sampled_from(names))
     p = draw(st.integers(2, most_ranks))
@@ -18,9 +18,11 @@ def shapes(draw, names=NAMES, most_ranks=8, most_micros=24):
         g = draw(st.integers(p, p + 3))
         full = draw(st.integers(1, max(1, most_micros // g)))
         rest = draw(st.sampled_from([0, *range(p, g)]))
-        return name, p, v, full * g + rest, g, draw(st.integers(0, 1))
+        return name, p, v, full * g + rest, g, draw(st.integers(0, int(extra)))
     v = 1 if name in (*ONE_CHUNK, "dualpipe") else 2
-    least = {"zbv": 2 * p - 1, "dualpipe": 2 * p, "dualpipev": 2 * p}.get(name, 1)
+    least = {"zbv": 2 * p - 1, "dualpipe": 2 * p, "dualpipev": 2 * p}.get(
+        name, least_micros
+    )
     m = draw(st.integers(least, least + most_micros))
     if name == "dualpipe":
         p, m = p + p % 2, m + m % 2 + 2 * (p % 2)

@@ -10,26 +10,34 @@ from shardproof.models.pipeline.schedules import NAMES, order
 from shardproof.models.pipeline.sweep import makespan
 
 TIMES = st.sampled_from([0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0])
-HOPS = st.sampled_from([0.0, 0.0, 0.1, 0.5, 4.0])
+HOPS = st.sampled_from([0.0, 0.0, 0.0, 0.1, 0.5, 4.0])
 PAIRS = st.sampled_from([None, 1.0, 2.0, 2.5, 3.0, 4.0])
 
 
-@given(shapes(most_micros=40), TIMES, TIMES, TIMES, HOPS, PAIRS)
-@settings(max_examples=400, deadline=None)
-def test_closed_form_is_the_simulation_wherever_it_is_claimed(shape, f, b, w, h, pair):
-    name, p, v, m, group, extra = shape
-    assume(not extra)
+#: Forward, backward, weight gradient and hop that a schedule has forms for.
+EQUAL = st.tuples(TIMES, st.just(0.0)).map(lambda t: (t[0], t[0], t[0], t[1]))
+FILLED = st.tuples(TIMES, TIMES, st.just(0.0)).map(lambda t: (t[0], *t))
+ANY = st.tuples(TIMES, TIMES, TIMES, HOPS)
+
+
+@pytest.mark.parametrize("schedule", NAMES)
+@given(st.data(), PAIRS)
+@settings(max_examples=40, deadline=None)
+def test_closed_form_is_the_simulation_where_claimed(schedule, data, pair):
+    equal = schedule in ("v-half", "v-min")
+    f, b, w, h = data.draw(EQUAL if equal else st.one_of(EQUAL, FILLED, ANY))
+    least = 2 * 8 if equal else 1
+    shape = data.draw(shapes(names=(schedule,), extra=False, least_micros=least))
+    name, p, v, m, group, _ = shape
     claimed = closed_form(name, p, v, m, f, b, w, h, pair, group)
     plan = order(*shape)
-    if not plan.split:
-        claimed = closed_form(name, p, v, m, f, b + w, 0.0, h, pair, group)
     assume(np.isfinite(claimed[0]))
     shape3 = (1, p, plan.chunks)
     simulated = makespan(
         plan,
         constant(f, *shape3),
-        constant(b if plan.split else b + w, *shape3),
-        constant(w, *shape3) if plan.split else None,
+        constant(b, *shape3),
+        constant(w, *shape3),
         h,
         None if pair is None else np.full((1, p, plan.chunks, plan.chunks), pair),
     )
