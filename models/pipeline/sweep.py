@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Configurations swept together: a level of 16 ranks then fits the first cache.
 _TOGETHER = 128
+#: Most ends kept at a time, over all rows and configurations swept together: 128 MB.
+_ENDS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +125,11 @@ def ends(net: Network, t: Times) -> Iterator[tuple[slice, Floats]]:
     """
     n = len(t.forward)
     took = durations(net, t)
-    table = np.empty((int(net.bounds[-1]), min(n, _TOGETHER)))
-    for start in range(0, n, _TOGETHER):
-        part = slice(start, min(start + _TOGETHER, n))
+    rows = int(net.bounds[-1])
+    together = max(min(n, _TOGETHER, _ENDS // rows), 1)
+    table = np.empty((rows, together))
+    for start in range(0, n, together):
+        part = slice(start, min(start + together, n))
         ended = table[:, : part.stop - part.start]
         if ended.shape != table.shape:
             ended = np.ascontiguousarray(ended)
