@@ -6,6 +6,9 @@ accept and refuse the same.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +16,7 @@ from typing import TYPE_CHECKING
 from ..models.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from ..models.architecture import Architecture
     from ..models.cluster import Cluster
@@ -75,8 +78,8 @@ class Request:
         training = Training(
             seq_len=whole("the sequence length", self.seq_len),
             global_batch=whole("the global batch", self.global_batch),
-            precision=self.precision,
-            optimizer=self.optimizer,
+            precision=text("the precision", self.precision),
+            optimizer=text("the optimizer", self.optimizer),
         )
         cluster = self._cluster()
         if self.max_gpus is not None:
@@ -85,7 +88,7 @@ class Request:
             architecture=self._architecture(),
             cluster=cluster,
             training=training,
-            dialect=_dialect(self.dialect),
+            dialect=_dialect(text("the dialect", self.dialect)),
             pins={n: (code_of(n, v),) for n, v in self.pins.items()},
         )
 
@@ -93,10 +96,13 @@ class Request:
         """Load the space and replace the axes that were given."""
         from ..solver.space import load_space
 
-        space = load_space(self.space)
+        space = load_space(text("the space", self.space))
         for name, given in self.axes.items():
-            values = (given,) if isinstance(given, int | str) else tuple(given)
-            space = space.restrict(name, tuple(code_of(name, v) for v in values))
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                codes: tuple[int, ...] = (code_of(name, given),)
+            else:
+                codes = tuple(code_of(name, value) for value in given)
+            space = space.restrict(name, codes)
         return space
 
     def partial(self) -> dict[str, int]:
@@ -104,18 +110,22 @@ class Request:
         return {n: code_of(n, v) for n, v in self.pins.items()}
 
     def _architecture(self) -> Architecture:
-        if isinstance(self.model, str | Path):
-            from ..models.catalogue import model
+        from ..models.architecture import Architecture
 
-            return model(_text("the model", self.model))
-        return self.model
+        if isinstance(self.model, Architecture):
+            return self.model
+        from ..models.catalogue import model
+
+        return model(_text("the model", self.model))
 
     def _cluster(self) -> Cluster:
-        if isinstance(self.cluster, str | Path):
-            from ..models.catalogue import cluster
+        from ..models.cluster import Cluster
 
-            return cluster(_text("the cluster", self.cluster))
-        return self.cluster
+        if isinstance(self.cluster, Cluster):
+            return self.cluster
+        from ..models.catalogue import cluster
+
+        return cluster(_text("the cluster", self.cluster))
 
 
 def trim(cluster: Cluster, max_gpus: int) -> Cluster:
@@ -176,23 +186,37 @@ def assignment(option: str, text: str) -> tuple[str, str]:
 
 
 def whole(what: str, value: object) -> int:
-    """Check that a Python caller gave a whole number.
+    """Check that a Python caller gave a whole number; one of numpy's is taken too.
 
     Raises
     ------
     InputError
         If it is something else.
     """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{what} must be a whole number, got {str(value)[:60]!r}")
+    if not isinstance(value, bool | str):
+        with suppress(TypeError):
+            return operator.index(value)  # type: ignore[arg-type]
+    raise InputError(f"{what} must be a whole number, got {str(value)[:60]!r}")
+
+
+def text(what: str, value: object) -> str:
+    """Check that a Python caller gave text.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{what} must be text, got {str(value)[:60]!r}")
     return value
 
 
-def _text(what: str, given: str | Path) -> str:
-    text = str(given)
-    if not text.strip() or "\0" in text:
-        raise InputError(f"{what} must be a name or a file, got {text[:60]!r}")
-    return text
+def _text(what: str, given: object) -> str:
+    found = str(given) if isinstance(given, Path) else text(what, given)
+    if not found.strip() or "\0" in found:
+        raise InputError(f"{what} must be a name or a file, got {found[:60]!r}")
+    return found
 
 
 def _dialect(text: str) -> str:

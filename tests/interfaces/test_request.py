@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +62,18 @@ def test_pins_and_axes_are_codes() -> None:
     assert space.axes["schedule"] == (0,)
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    asked = request(seq_len=np.int64(2048), pins={"tp": np.int32(2)})
+    assert asked.problem().training.seq_len == 2048
+    assert asked.problem().pins == {"tp": (2,)}
+
+
+@pytest.mark.parametrize("given", [[], None, [None], ["x"], 0, {}])
+def test_bad_axes_are_refused(given: object) -> None:
+    with pytest.raises(InputError):
+        request(axes={"tp": given}).in_space()
+
+
 def test_a_bare_dialect_means_its_newest_release() -> None:
     named = request(dialect="megatron").problem().dialect
     assert named.startswith("megatron@")
@@ -85,6 +98,12 @@ def test_a_bare_dialect_means_its_newest_release() -> None:
         ({"model": ""}, "name or a file"),
         ({"cluster": " "}, "name or a file"),
         ({"model": "a\0b"}, "name or a file"),
+        ({"model": None}, "must be text"),
+        ({"cluster": 7}, "must be text"),
+        ({"dialect": None}, "must be text"),
+        ({"optimizer": 3}, "must be text"),
+        ({"pins": {"tp": None}}, "at least 1"),
+        ({"pins": {"tp": [4]}}, "at least 1"),
     ],
 )
 def test_bad_values_are_one_sentence(changes: dict[str, object], said: str) -> None:
