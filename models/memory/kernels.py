@@ -50,6 +50,9 @@ class Kernels:
     gradient_fusion
         Whether weight gradients are accumulated into the main gradients by the
         matrix product; TransformerEngine then keeps one dummy gradient per shape.
+    distributed_inputs
+        Whether full recompute divides the layers' inputs over tp
+        (``--distribute-saved-activations``; not with sequence parallelism).
     latent_norm
         Whether multi-head latent attention norms its compressed queries and keys.
     parameter_bytes
@@ -72,6 +75,7 @@ class Kernels:
     capacity: tuple[int, int] | None = field(default=None)
     context_parallel: ContextParallel = "p2p"
     gradient_fusion: bool = True
+    distributed_inputs: bool = False
     latent_norm: bool = True
     parameter_bytes: int = 2
     vocab_multiple: int = VOCAB_MULTIPLE

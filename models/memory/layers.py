@@ -62,6 +62,8 @@ def layer_entries(context: Context, layer: Layer, recompute: Recompute) -> Entri
     """
     h, unit = context.hidden, context.units.shard
     if recompute.full:
+        if context.kernels.distributed_inputs:
+            unit = context.units.tokens_tp
         # The layer's input, which is the norm's: recomputing brings back no other.
         yield Entry("attention norm input", context.dtype, f"[T, {h}]", h, unit)
         return

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardproof.benchmarks.memory import architecture_of
+from shardproof.benchmarks.memory_cases import architecture_of
 from shardproof.models.memory.buffers import (
     Parameter,
     chunk_parameters,

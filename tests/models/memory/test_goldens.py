@@ -40,7 +40,7 @@ def bytes_by_format(tensors):
 
 
 def test_all_cases_are_there():
-    assert (len(GIVEN), len(MORE)) == (149, 186)
+    assert (len(GIVEN), len(MORE)) == (149, 194)
 
 
 @pytest.mark.parametrize("entry", [*GIVEN, *MORE], ids=label)
@@ -60,6 +60,8 @@ def test_case(entry):
         surplus = {key: (count, names[key]) for key, count in (got - expected).items()}
         assert (dict(expected - got), surplus) == ({}, {})
     for total in TOTALS:
+        if total not in entry:
+            continue  # a pattern of layers has no one layer more
         assert result[total] == entry[total], total
 
 
