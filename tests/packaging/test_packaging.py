@@ -75,7 +75,7 @@ def test_command_line_starts_light() -> None:
 import sys
 from shardproof.interfaces.cli import main
 assert main(["plan", "--help"]) == 0
-heavy = {"numpy", "ortools", "rich", "yaml"}  # typer itself takes pydantic
+heavy = {"numpy", "ortools", "pydantic", "rich", "yaml"}
 print("loaded:", sorted(heavy & set(sys.modules)))
 """
     assert python(code).endswith("loaded: []\n")
