@@ -104,10 +104,10 @@ def question(problem: Problem) -> str:
 
 
 def certificate(answer: Answer) -> str:
-    """Write what was proven, in plain words."""
+    """Write what was proven, in plain words, a sentence a line."""
     proof, problem = answer.certificate, answer.problem
     limit = gib(problem.cluster.device.hbm_bytes)
-    return " ".join(
+    return "\n".join(
         (
             f"{_STATUS[proof.status]}: {_counted(proof, limit)}",
             _optimum(proof),
