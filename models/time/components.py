@@ -86,7 +86,7 @@ def price(
     works = [layer_work(p, kind) for kind in arch.kinds]
     works.append(mtp_work(p, arch, training) if arch.mtp_layers else _nothing(p))
     works += [embedding_work(p), head_work(p, arch, training)]
-    if (shape.axis("shards") > 1).any():
+    if (shape.axis("shards") > 1).any() or (shape.axis("expert_shards") > 1).any():
         works = [
             sharded(p, work, w, optimizer) if work.forward else work
             for work, w in zip(works, weights, strict=True)

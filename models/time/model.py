@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import InputError
 from ..layout import SHARDINGS
 from .collectives import Links
 from .components import Components, component_names, price
@@ -102,6 +103,7 @@ class TimeModel:
         self, problem: Problem, profile: Profile, *, causal: bool = True
     ) -> None:
         """Take the problem; nothing is priced yet."""
+        _check_formats(problem, profile)
         self.problem, self.profile = problem, profile
         self._links = Links(problem.cluster, profile)
         self._finish = Finish(problem, profile, self._links)
@@ -256,6 +258,21 @@ class TimeModel:
             tokens_per_s_per_gpu=tokens / (total * devices),
             mfu=self.model_flops / (total * devices * peak),
             band=self.profile.band,
+        )
+
+
+def _check_formats(problem: Problem, profile: Profile) -> None:
+    """Refuse a number format that the device or the profile does not know."""
+    device, precision = problem.cluster.device, problem.training.precision
+    if precision not in device.peak_flops:
+        raise InputError(
+            f"{device.name} has no {precision} matrix units; it has "
+            f"{', '.join(device.formats)}"
+        )
+    if precision not in profile.gemm:
+        raise InputError(
+            f"profile {profile.name} has no factors for {precision}; it has "
+            f"{', '.join(profile.gemm)}"
         )
 
 
