@@ -1,10 +1,16 @@
-"""A seeded sample of the slow tests, for runs that cannot afford all of them."""
+"""Settings of all tests, and a seeded sample of the slow ones."""
 
 from __future__ import annotations
 
 import random
 
 import pytest
+from hypothesis import settings
+
+# A machine under load is no reason for a property to fail. With CI=true Hypothesis
+# itself repeats the same examples in every run.
+settings.register_profile("unhurried", parent=settings(), deadline=None)
+settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
