@@ -46,7 +46,8 @@ def _layers(node: Node, *, balanced: bool) -> list[Layer]:
         )
     attention = _attention(node)
     first = first_dense(node, layers)
-    sigmoid = node.text("scoring_func", "sigmoid" if balanced else "softmax")
+    usual = "sigmoid" if balanced else "softmax"
+    scoring = node.choice("scoring_func", ("softmax", "sigmoid"), usual)
     moe = MoE(
         experts=node.whole("n_routed_experts"),
         topk=node.whole("num_experts_per_tok"),
@@ -54,7 +55,7 @@ def _layers(node: Node, *, balanced: bool) -> list[Layer]:
         gated=True,
         shared_ffn=shared_width(node),
         score_bias=balanced,
-        scoring="sigmoid" if sigmoid == "sigmoid" else "softmax",
+        scoring="sigmoid" if scoring == "sigmoid" else "softmax",
     )
     front = Layer(attention=attention, feed_forward=gated(node))
     behind = Layer(attention=attention, feed_forward=moe)

@@ -150,6 +150,7 @@ def test_a_llama_that_cannot_be_is_refused(change):
         ("gpt-oss-20b", {"layer_types": ["linear_attention"] * 24}, "out of scope"),
         ("qwen3-30b-a3b", {"num_experts_per_tok": 200}, "more experts"),
         ("qwen3-30b-a3b", {"mlp_only_layers": ["0"]}, "mlp_only_layers"),
+        ("deepseek-v3", {"scoring_func": "sparsemax"}, "scoring_func"),
         ("deepseek-v3", {"moe_layer_freq": 2}, "moe_layer_freq"),
         ("deepseek-v3", {"first_k_dense_replace": 62}, "first_k_dense_replace"),
         ("deepseek-v3", {"attention_bias": True}, "attention_bias"),
