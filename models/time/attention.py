@@ -7,7 +7,6 @@ by tp has its widths divided.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,39 +16,7 @@ from .kernels import WIDTH
 from .work import Work
 
 if TYPE_CHECKING:
-    from ..profiles import Profile
-    from .kernels import Kernels
-    from .shape import Shape
-
-
-@dataclass(frozen=True)
-class Pricer:
-    """What prices a layer: kernels and the profile's stack, over the layouts."""
-
-    kernels: Kernels
-    profile: Profile
-    shape: Shape
-    hidden: int
-
-    def crossing(self, enter: float, leave: float) -> Work:
-        """Price one tensor-parallel region.
-
-        Parameters
-        ----------
-        enter, leave
-            Widths of what enters and leaves it, in numbers a token.
-
-        Notes
-        -----
-        The backward scatters the gradient of what entered and gathers that of what
-        left; without sequence parallelism each direction has one all-reduce.
-        """
-        shape, stack = self.shape, self.profile.stack
-        ahead = shape.enter(enter) + shape.leave(leave)
-        back = np.where(
-            shape.sp > 0, shape.enter(leave) + shape.leave(enter), shape.leave(enter)
-        )
-        return Work({"tp": ahead * stack.tp_forward}, {"tp": back * stack.tp_backward})
+    from .pricer import Pricer
 
 
 def pairs_of(seq_len: int, window: int | None) -> float:

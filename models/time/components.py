@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..memory.optimizers import recipe
-from .attention import Pricer
 from .ends import embedding_work, head_work, mtp_work
 from .kernels import WIDTH, Kernels
 from .layer import layer_work
+from .pricer import Pricer
 from .shape import Shape
 from .sharding import sharded
 from .weights import component_tensors, weights_of

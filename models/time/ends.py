@@ -17,7 +17,7 @@ from .work import Floats, Work
 if TYPE_CHECKING:
     from ..architecture import Architecture
     from ..problem import Training
-    from .attention import Pricer
+    from .pricer import Pricer
 
 #: Bytes a logit moves in forward and backward of the cross-entropy. ``unfused``:
 #: cast to fp32 (2 + 4), maximum (4), subtraction, exponential and division in place

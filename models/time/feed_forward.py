@@ -14,7 +14,7 @@ from .kernels import WIDTH
 from .work import Floats, Work
 
 if TYPE_CHECKING:
-    from .attention import Pricer
+    from .pricer import Pricer
 
 
 def feed_forward_work(p: Pricer, network: DenseFFN | MoE) -> dict[str, Work]:

@@ -13,7 +13,7 @@ from .work import Floats, Work
 
 if TYPE_CHECKING:
     from ..architecture import Layer
-    from .attention import Pricer
+    from .pricer import Pricer
 
 #: Pieces that a recompute module runs again, beside those of its own name.
 _ALSO = {

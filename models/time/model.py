@@ -5,21 +5,21 @@ A single layout is a batch of one, and gets the same bits as in any other batch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import InputError
 from ..layout import SHARDINGS
+from .block import BLOCK_AXES, Block
 from .collectives import Links
 from .components import Components, component_names, price
 from .finish import Finish
 from .flops import model_flops
 from .grouping import distinct, groups
-from .pipeline import SHAPE_AXES, Pipeline, pipeline
+from .pipeline import SHAPE_AXES, pipeline
+from .projections import Projections, StageTimes
 from .shape import LAYER_AXES
-from .weights import Weights
 from .work import PARTS, Floats
 
 if TYPE_CHECKING:
@@ -32,58 +32,6 @@ if TYPE_CHECKING:
 _ZERO2, _ZERO3 = SHARDINGS.index("zero-2"), SHARDINGS.index("zero-3")
 #: Numbers of chunk times worked on together: they fit the second cache.
 _BLOCK = 2**16
-#: Axes that a block reads beside its rows' prices.
-BLOCK_AXES = ("tp", "cp", "ep", "etp", "pp", "dp", "edp", "m", "sharding")
-
-
-@dataclass(frozen=True, eq=False)
-class StageTimes:
-    """Seconds of every component for one micro-batch; arrays of shape [c, n].
-
-    Attributes
-    ----------
-    names
-        The components: layer kinds, MTP layer, embedding, head.
-    forward, backward
-        ``backward`` holds the weight gradients and what is recomputed.
-    weight
-        Weight gradients alone.
-    hop
-        From a stage to the next, shape [n].
-    """
-
-    names: tuple[str, ...]
-    forward: Floats
-    backward: Floats
-    weight: Floats
-    hop: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class Projections:
-    """Projected speed of n layouts.
-
-    Attributes
-    ----------
-    step_time
-        Seconds, shape [n].
-    breakdown
-        Seconds by part, shape [n] each; they sum to ``step_time``. Parts of layers
-        are those of the rank that works longest.
-    bubble_fraction
-        Share of the pipelined part in which that rank waits.
-    tokens_per_s_per_gpu, mfu
-        Speed, and model FLOPs over the dense peak.
-    band
-        Relative half-width of the interval of the step time.
-    """
-
-    step_time: Floats
-    breakdown: Mapping[str, Floats]
-    bubble_fraction: Floats
-    tokens_per_s_per_gpu: Floats
-    mfu: Floats
-    band: float
 
 
 class TimeModel:
@@ -191,58 +139,17 @@ class TimeModel:
             for start in range(0, len(rows), size):
                 some = rows[start : start + size]
                 own = {name: columns[name][some] for name in BLOCK_AXES}
-                found = self._block(shape, own, priced, row[some], simulate, parts)
+                block = Block(shape, own, priced, row[some])
+                found = block.times(
+                    self._links, self._finish, simulate=simulate, parts=parts
+                )
                 for name, seconds in found.items():
                     result[name][some] = seconds
+        constant = self.profile.stack.step
+        result["total"] += constant
+        if parts:
+            result["step"] += constant
         return result
-
-    def _block(
-        self,
-        shape: Pipeline,
-        columns: Mapping[str, Array],
-        priced: Components,
-        row: Array,
-        simulate: bool,
-        parts: bool,
-    ) -> dict[str, Floats]:
-        """Time rows of one pipeline shape."""
-        # Layouts that differ in sharding alone share the pipelined part.
-        given = {"row": row, "m": columns["m"]}
-        own, at = distinct(given, ("row", "m"))
-        forward, backward = (
-            priced.forward[:, own["row"]],
-            priced.backward[:, own["row"]],
-        )
-        hop = self._links.hop(float(len(shape.counts)), priced.message[own["row"]])
-        piped = shape.time(forward, backward, own["m"], hop, simulate)[at]
-        ahead, back = (shape.of_holdings(x)[at] for x in (forward, backward))
-        weights = Weights(
-            shape.of_holdings(priced.dense[:, row]),
-            shape.of_holdings(priced.expert[:, row]),
-        )
-        m = columns["m"]
-        once = self._finish.once(columns, weights)
-        after, optimizer = self._finish.after(piped, m, ahead, back, once, shape.first)
-        total = piped + after + self.profile.stack.step
-        if not parts:
-            return {"total": total}
-        work = (ahead + back)[:, :-1]
-        busiest = work.argmax(axis=1)
-        layers = {
-            name: m * shape.of_rows(busiest, priced.parts[i][:, row])
-            for i, name in enumerate(PARTS)
-        }
-        idle = np.maximum(piped - m * _pick(work, busiest), 0.0)
-        sent = np.minimum(idle, 2 * (columns["pp"] - 1) * hop[at])
-        return layers | {
-            "total": total,
-            "piped": piped,
-            "p2p": sent,
-            "bubble": idle - sent,
-            "dp": layers["dp"] + after - optimizer,
-            "optimizer": optimizer,
-            "step": np.full(len(m), self.profile.stack.step),
-        }
 
     def _projections(self, found: dict[str, Floats]) -> Projections:
         total, piped = found.pop("total"), found.pop("piped")
@@ -274,9 +181,3 @@ def _check_formats(problem: Problem, profile: Profile) -> None:
             f"profile {profile.name} has no factors for {precision}; it has "
             f"{', '.join(profile.gemm)}"
         )
-
-
-def _pick(values: Floats, column: Array) -> Floats:
-    """Take one column of each row."""
-    picked: Floats = np.take_along_axis(values, column[:, None], 1)[:, 0]
-    return picked

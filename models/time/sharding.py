@@ -14,7 +14,7 @@ from .work import Floats, Work
 
 if TYPE_CHECKING:
     from ..memory.optimizers import Recipe
-    from .attention import Pricer
+    from .pricer import Pricer
     from .weights import Weights
 
 

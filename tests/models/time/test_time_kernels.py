@@ -14,11 +14,12 @@ from shardproof.models.architecture import Layer, MoE
 from shardproof.models.catalogue import architecture, cluster
 from shardproof.models.cluster import Device
 from shardproof.models.profiles import GemmLaw, load_profile
-from shardproof.models.time.attention import Pricer, pairs_of
+from shardproof.models.time.attention import pairs_of
 from shardproof.models.time.collectives import Links
 from shardproof.models.time.feed_forward import feed_forward_work
 from shardproof.models.time.grouping import distinct, groups
 from shardproof.models.time.kernels import Kernels
+from shardproof.models.time.pricer import Pricer
 from shardproof.models.time.shape import Shape
 
 DEVICE = Device(
