@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from .architecture import Architecture
     from .cluster import Cluster
 
-Precision = Literal["bf16"]
-PRECISIONS = ("bf16",)
+#: Number formats of the matrix products; each takes 2 bytes a number.
+PRECISIONS = ("bf16", "fp16")
 CrossEntropy = Literal["unfused", "native-fused", "te-fused"]
 
 
@@ -75,5 +75,11 @@ class Problem:
     pins: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Freeze the pins."""
+        """Freeze the pins, and check that the device has the number format."""
+        device, precision = self.cluster.device, self.training.precision
+        if precision not in device.formats:
+            raise InputError(
+                f"the precision must be one the device has a matrix unit for, got "
+                f"{precision} on {device.name}, which has {', '.join(device.formats)}"
+            )
         object.__setattr__(self, "pins", MappingProxyType(dict(self.pins)))

@@ -201,6 +201,22 @@ class Profile:
         object.__setattr__(self, "gemm", MappingProxyType(dict(self.gemm)))
         object.__setattr__(self, "sources", MappingProxyType(dict(self.sources)))
 
+    def gemm_law(self, precision: str) -> GemmLaw:
+        """Return the law of a number format; fp16 runs as bf16 does.
+
+        Raises
+        ------
+        InputError
+            If the profile has no factors for the format.
+        """
+        known = "bf16" if precision == "fp16" else precision
+        if known not in self.gemm:
+            raise InputError(
+                f"profile {self.name} has no factors for {precision}; it has "
+                f"{', '.join(self.gemm)}"
+            )
+        return self.gemm[known]
+
     def interval(self, step_time: float) -> tuple[float, float]:
         """Return the ends of the band around a step time, in seconds."""
         return step_time * (1 - self.band), step_time * (1 + self.band)

@@ -42,7 +42,7 @@ class Kernels:
         """Take the peaks."""
         self._peak = float(device.peak_flops[precision])
         self._hbm = float(device.hbm_bandwidth)
-        self._law = profile.gemm[precision]
+        self._law = profile.gemm_law(precision)
         self._attention = profile.attention
         self._memory = profile.memory
         self._gradient_bytes = gradient_bytes

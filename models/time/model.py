@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError
 from ..layout import SHARDINGS
 from .block import BLOCK_AXES, Block
 from .collectives import Links
@@ -51,7 +50,6 @@ class TimeModel:
         self, problem: Problem, profile: Profile, *, causal: bool = True
     ) -> None:
         """Take the problem; nothing is priced yet."""
-        _check_formats(problem, profile)
         self.problem, self.profile = problem, profile
         self._links = Links(problem.cluster, profile)
         self._finish = Finish(problem, profile, self._links)
@@ -165,19 +163,4 @@ class TimeModel:
             tokens_per_s_per_gpu=tokens / (total * devices),
             mfu=self.model_flops / (total * devices * peak),
             band=self.profile.band,
-        )
-
-
-def _check_formats(problem: Problem, profile: Profile) -> None:
-    """Refuse a number format that the device or the profile does not know."""
-    device, precision = problem.cluster.device, problem.training.precision
-    if precision not in device.peak_flops:
-        raise InputError(
-            f"{device.name} has no {precision} matrix units; it has "
-            f"{', '.join(device.formats)}"
-        )
-    if precision not in profile.gemm:
-        raise InputError(
-            f"profile {profile.name} has no factors for {precision}; it has "
-            f"{', '.join(profile.gemm)}"
         )

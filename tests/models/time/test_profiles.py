@@ -65,9 +65,24 @@ def test_bad_factors_are_refused() -> None:
 def test_a_format_without_matrix_units_is_refused() -> None:
     problem, _ = plain_problem()
     device = replace(problem.cluster.device, peak_flops={"fp16": 125e12})
-    other = replace(problem, cluster=replace(problem.cluster, device=device))
-    with pytest.raises(InputError, match="no bf16 matrix units; it has fp16"):
-        TimeModel(other, IDEAL)
+    cluster = replace(problem.cluster, device=device)
+    with pytest.raises(InputError, match="matrix unit for, got bf16 on plain"):
+        replace(problem, cluster=cluster)
+
+
+def test_a_format_without_factors_is_refused() -> None:
+    with pytest.raises(InputError, match="no factors for mxfp4; it has bf16"):
+        IDEAL.gemm_law("mxfp4")
+
+
+def test_fp16_takes_the_time_of_bf16() -> None:
+    problem, _ = plain_problem()
+    peaks = {"bf16": 100e12, "fp16": 100e12}
+    device = replace(problem.cluster.device, peak_flops=peaks)
+    either = replace(problem, cluster=replace(problem.cluster, device=device))
+    half = replace(either, training=replace(either.training, precision="fp16"))
+    times = [TimeModel(p, IDEAL).step_times(one()) for p in (either, half)]
+    assert times[0] == times[1]
 
 
 def test_layouts_that_have_no_step_time_are_refused() -> None:
