@@ -110,3 +110,9 @@ def test_every_package_has_an_init_and_tests_have_none() -> None:
         for path in (ROOT / folder).rglob("*.py"):
             assert (path.parent / "__init__.py").exists(), path
     assert not list((ROOT / "tests").rglob("__init__.py"))
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """Tests what pytest needs, since folders of tests are no packages."""
+    names = [path.name for path in (ROOT / "tests").rglob("*.py")]
+    assert sorted(names) == sorted(set(names))
