@@ -15,16 +15,11 @@ from .weights import Weights
 from .work import PARTS, Floats
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..expr import Array
     from .collectives import Links
     from .components import Components
-    from .finish import Finish
+    from .finish import Finish, Rates
     from .pipeline import Pipeline
-
-#: Axes that a block reads beside its rows' prices.
-BLOCK_AXES = ("tp", "cp", "ep", "etp", "pp", "dp", "edp", "m", "sharding")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,16 +30,19 @@ class Block:
     ----------
     shape
         The pipeline shape.
-    columns
-        The axes of ``BLOCK_AXES``, shape [n].
+    m
+        Micro-batches, shape [n].
     priced, row
         Priced components, and which of their layouts each row has, shape [n].
+    rates
+        What a parameter costs once a step, shape [n].
     """
 
     shape: Pipeline
-    columns: Mapping[str, Array]
+    m: Array
     priced: Components
     row: Array
+    rates: Rates
 
     def times(
         self, links: Links, finish: Finish, *, simulate: bool, parts: bool
@@ -54,7 +52,7 @@ class Block:
         ``piped``, from the first forward to the last backward, is returned with the
         parts. All have shape [n], in seconds.
         """
-        shape, m = self.shape, self.columns["m"]
+        shape, m = self.shape, self.m
         # Layouts that differ in sharding alone share the pipelined part.
         own, at = distinct({"row": self.row, "m": m}, ("row", "m"))
         some = own["row"]
@@ -62,7 +60,7 @@ class Block:
         hop = links.hop(float(len(shape.counts)), self.priced.message[some])
         piped = shape.time(forward, backward, own["m"], hop, simulate)[at]
         ahead, back = (shape.of_holdings(x)[at] for x in (forward, backward))
-        once = finish.once(self.columns, self._weights())
+        once = finish.once(self.rates, self._weights())
         after, optimizer = finish.after(piped, m, ahead, back, once, shape.first)
         if not parts:
             return {"total": piped + after}
@@ -87,7 +85,7 @@ class Block:
 
     def _busiest(self, work: Floats) -> tuple[dict[str, Floats], Floats]:
         """Return the parts and the time of the work of the rank that has most of it."""
-        m, rank = self.columns["m"], work.argmax(axis=1)
+        m, rank = self.m, work.argmax(axis=1)
         layers = {
             name: m * self.shape.of_rows(rank, self.priced.parts[i][:, self.row])
             for i, name in enumerate(PARTS)

@@ -36,6 +36,27 @@ if TYPE_CHECKING:
 _ZERO1, _ZERO2, _ZERO3 = (SHARDINGS.index(f"zero-{stage}") for stage in (1, 2, 3))
 
 
+#: Axes of what a parameter costs once a step.
+RATE_AXES = ("tp", "cp", "ep", "etp", "dp", "edp", "sharding")
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """What weights cost once a step, dense ones and experts'; shape [5, n] each.
+
+    The first axis holds seconds per parameter of reducing gradients, seconds before
+    the first one, the same two of gathering weights, and seconds per parameter of
+    the optimizer.
+    """
+
+    dense: Floats
+    expert: Floats
+
+    def of(self, rows: Array) -> Rates:
+        """Take some layouts."""
+        return Rates(self.dense[:, rows], self.expert[:, rows])
+
+
 @dataclass(frozen=True, eq=False)
 class Once:
     """Seconds of what each holding does once a step, shape [n, k].
@@ -64,15 +85,13 @@ class Finish:
         hbm = problem.cluster.device.hbm_bandwidth
         self._bandwidth = hbm * profile.memory.optimizer
 
-    def once(self, columns: Mapping[str, Array], weights: Weights) -> Once:
-        """Price what each holding does once.
+    def rates(self, columns: Mapping[str, Array]) -> Rates:
+        """Price one parameter, and one collective's start.
 
         Parameters
         ----------
         columns
-            The axes, shape [n].
-        weights
-            Of each holding, shape [n, k].
+            The axes of ``RATE_AXES``, shape [n].
 
         Notes
         -----
@@ -80,28 +99,59 @@ class Finish:
         and are priced there. The optimizer reads gradients and states, writes states
         and weights, and sets gradients to zero where they are kept.
         """
-        axes = {n: c.astype(np.float64)[:, None] for n, c in columns.items()}
-        stage = columns["sharding"][:, None]
+        axes = {n: c.astype(np.float64) for n, c in columns.items()}
+        dense = self._group_rates(
+            axes["dp"] * axes["cp"], axes["tp"], columns["sharding"]
+        )
+        expert = self._group_rates(
+            axes["edp"], axes["etp"] * axes["ep"], columns["sharding"]
+        )
+        return Rates(dense, expert)
+
+    def _group_rates(self, size: Floats, stride: Floats, stage: Array) -> Floats:
+        """Return the rates of weights that ``size`` ranks share, shape [5, n]."""
         r = self._recipe
+        whole = self._links.ring_rate("all_reduce", size, stride)
+        part = self._links.ring_rate("reduce_scatter", size, stride)
+        gather = self._links.ring_rate("all_gather", size, stride)
+        reduce = [
+            np.select([stage < _ZERO1, stage == _ZERO1], [a, b], 0.0)
+            for a, b in zip(whole, part, strict=True)
+        ]
+        once = (stage >= _ZERO1) & (stage < _ZERO3)
         updated = r.gradients + 2 * r.states + r.weights
+        own = updated / np.where(stage >= _ZERO1, size, 1.0)
+        kept = r.gradients / np.where(stage >= _ZERO2, size, 1.0)
+        return np.stack(
+            [
+                r.gradients * reduce[0],
+                reduce[1],
+                np.where(once, r.weights * gather[0], 0.0),
+                np.where(once, gather[1], 0.0),
+                (own + kept) / self._bandwidth,
+            ]
+        )
+
+    def once(self, rates: Rates, weights: Weights) -> Once:
+        """Price what each holding does once.
+
+        Parameters
+        ----------
+        rates
+            Of each layout, shape [n].
+        weights
+            Of each holding, shape [n, k].
+        """
         gather, reduce, optimizer = np.zeros((3, *weights.dense.shape))
-        for count, size, stride in _holders(weights, axes):
-            whole = self._links.ring_rate("all_reduce", size, stride)
-            part = self._links.ring_rate("reduce_scatter", size, stride)
-            all_ = self._links.ring_rate("all_gather", size, stride)
+        groups = [(weights.dense, rates.dense)]
+        if weights.expert.any():
+            groups.append((weights.expert, rates.expert))
+        for count, group in groups:
             some = count > 0
-            rate, latency = (
-                np.select([stage < _ZERO1, stage == _ZERO1], [a, b], 0.0)
-                for a, b in zip(whole, part, strict=True)
-            )
-            reduce += count * (r.gradients * rate) + some * latency
-            rate, latency = (
-                np.where((stage >= _ZERO1) & (stage < _ZERO3), x, 0.0) for x in all_
-            )
-            gather += count * (r.weights * rate) + some * latency
-            own = updated / np.where(stage >= _ZERO1, size, 1.0)
-            kept = r.gradients / np.where(stage >= _ZERO2, size, 1.0)
-            optimizer += count * ((own + kept) / self._bandwidth)
+            per_gradient, start, per_weight, begin, update = group[:, :, None]
+            reduce += count * per_gradient + some * start
+            gather += count * per_weight + some * begin
+            optimizer += count * update
         return Once(gather, reduce, optimizer)
 
     def after(
@@ -154,13 +204,3 @@ class Finish:
         hidden = traffic - self._stack.dp_window * compute
         exposed: Floats = np.maximum(hidden, self._stack.dp_tail * traffic)
         return exposed
-
-
-def _holders(
-    weights: Weights, axes: Mapping[str, Floats]
-) -> list[tuple[Floats, Floats, Floats]]:
-    """Return dense and experts' weights with the size and stride of their group."""
-    groups = [(weights.dense, axes["dp"] * axes["cp"], axes["tp"])]
-    if weights.expert.any():
-        groups.append((weights.expert, axes["edp"], axes["etp"] * axes["ep"]))
-    return groups

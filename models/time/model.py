@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..layout import SHARDINGS
-from .block import BLOCK_AXES, Block
+from .block import Block
 from .collectives import Links
 from .components import Components, component_names, price
-from .finish import Finish
+from .finish import RATE_AXES, Finish
 from .flops import model_flops
 from .grouping import distinct, groups
 from .pipeline import SHAPE_AXES, pipeline
@@ -129,6 +129,8 @@ class TimeModel:
         """Fill the step times, and the parts if asked, shape group by shape group."""
         n = len(columns["pp"])
         priced, row = self._price(columns)
+        held, rate = distinct(columns, RATE_AXES)
+        rates = self._finish.rates(held)
         names = ("total", "piped", *PARTS) if parts else ("total",)
         result = {name: np.zeros(n) for name in names}
         for key, rows in groups(columns, SHAPE_AXES):
@@ -136,8 +138,8 @@ class TimeModel:
             size = max(1, _BLOCK // (shape.counts.shape[0] * shape.counts.shape[1]))
             for start in range(0, len(rows), size):
                 some = rows[start : start + size]
-                own = {name: columns[name][some] for name in BLOCK_AXES}
-                block = Block(shape, own, priced, row[some])
+                own = rates.of(rate[some])
+                block = Block(shape, columns["m"][some], priced, row[some], own)
                 found = block.times(
                     self._links, self._finish, simulate=simulate, parts=parts
                 )

@@ -55,19 +55,12 @@ class Pipeline:
     def chunk_times(self, components: Floats) -> Floats:
         """Sum components into chunks: from shape [c, n] to [n, pp, vpp]."""
         pp, vpp, c = self.counts.shape
-        total: Floats = np.zeros((components.shape[1], pp, vpp))
-        for i in range(c):
-            if self.counts[..., i].any():
-                total += components[i][:, None, None] * self.counts[..., i]
-        return total
+        total = _weighted(components, self.counts.reshape(-1, c))
+        return total.reshape(-1, pp, vpp)
 
     def of_holdings(self, components: Floats) -> Floats:
         """Sum components into holdings: from shape [c, n] to [n, u + 1]."""
-        total: Floats = np.zeros((components.shape[1], len(self.holdings)))
-        for i, counts in enumerate(self.holdings.T):
-            if counts.any():
-                total += components[i][:, None] * counts
-        return total
+        return _weighted(components, self.holdings)
 
     def of_rows(self, composition: Array, components: Floats) -> Floats:
         """Sum components into one composition a layout: from shape [c, n] to [n]."""
@@ -140,3 +133,20 @@ def pipeline(
     sums, composition = np.unique(counts.sum(axis=1), axis=0, return_inverse=True)
     holdings = np.concatenate([sums, counts[0, :1]])
     return Pipeline(name, counts, holdings, int(composition.ravel()[0]))
+
+
+def _weighted(components: Floats, counts: Array) -> Floats:
+    """Sum components by counts of shape [k, c]: from shape [c, n] to [n, k].
+
+    Added in a fixed order, so that equal layouts get equal bits, which a matrix
+    product does not promise.
+    """
+    total: Floats = np.zeros((components.shape[1], len(counts)))
+    for component, weight in zip(components, counts.T, strict=True):
+        used = np.flatnonzero(weight)
+        if 2 * len(used) > len(weight):
+            total += component[:, None] * weight
+        else:
+            for k in used.tolist():
+                total[:, k] += component * weight[k]
+    return total
