@@ -23,6 +23,10 @@ def run(name: str, words: list[str]) -> int:
     InputError
         If there is no such benchmark.
     """
+    if name in ("-h", "--help"):
+        for known, purpose in BENCHMARKS.items():
+            print(f"shardproof bench {known:<10} {purpose}")
+        return 0
     if name not in BENCHMARKS:
         raise unknown_name("benchmark", name, BENCHMARKS)
     module = import_module(f"shardproof.benchmarks.{name}")

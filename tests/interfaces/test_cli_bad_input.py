@@ -108,6 +108,7 @@ def test_usage_errors(
         (["project", *changed()[1:], "--pin", "mbs=3"], "global batch"),
         (["rules", "--dialect", "nemo9"], "dialect"),
         (["catalogue", "h1000"], "did you mean"),
+        (["bench", "memori"], "did you mean memory"),
     ],
 )
 def test_bad_values(
@@ -248,6 +249,7 @@ def test_bad_input_leaves_no_files(tmp_path: Path) -> None:
 def test_help_and_version() -> None:
     assert "plan" in run().stdout
     assert run("--help").returncode == 0
+    assert "pipeline" in run("bench", "--help").stdout
     done = run("--version")
     assert done.returncode == 0
     assert done.stdout == f"shardproof {shardproof.__version__}\n"
