@@ -1,0 +1,92 @@
+"""The golden record of a case."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import megatron.core
+import torch
+from megatron.core.transformer.moe import moe_utils
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from . import engine, model, routing
+from .counting import Kept
+from .device import CudaToCpu
+from .settings import Case, dtype_of
+
+_FAKE = FakeTensorMode(allow_non_fake_inputs=True)
+Record = dict[str, Any]
+
+
+def script_sha256() -> str:
+    """Return the hash of what decides the figures: every module beside this one."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def install() -> None:
+    """Replace what needs a device in megatron-core, once."""
+    model.install()
+    routing.install()
+    gc.freeze()  # the frameworks' modules need no look at every collection
+
+
+def _run(case: Case) -> tuple[list[Record], int]:
+    """Return the kept tensors and the parameters of one forward pass of the rank."""
+    # Losses of earlier cases are held there for the log.
+    moe_utils.get_moe_layer_wise_logging_tracker().clear()
+    with _FAKE, CudaToCpu():
+        built = model.build(case)
+        length, batch = case["s"] // (case.get("cp") or 1), case["b"]
+        tokens, places = (torch.zeros(batch, length, dtype=torch.long) for _ in "12")
+        inputs, mask = [tokens, places], None
+        unfused = case.get("attn", "unfused") == "unfused"
+        if case.get("impl") != "te" and unfused:
+            mask = torch.ones(1, 1, length, length, dtype=torch.bool)
+            inputs.append(mask)
+        if not case.get("pre", True):
+            rows = length // (case["tp"] if case.get("sp") else 1)
+            shape, dtype = (rows, batch, case["h"]), dtype_of(case)
+            built.set_input_tensor(torch.empty(shape, dtype=dtype, requires_grad=True))
+        labels = tokens if case.get("post", True) else None
+        with Kept(built, inputs) as kept:
+            out = built(tokens, places, mask, labels=labels)
+        gc.collect()
+        items = kept.items()
+        del out
+        return items, sum(parameter.numel() for parameter in built.parameters())
+
+
+def _bytes(items: list[Record]) -> int:
+    return sum(item["n"] * item["nbytes"] for item in items)
+
+
+def record(case: Case) -> Record:
+    """Run the case, and with twice the layers for what one layer more adds.
+
+    A pattern of layers given as a list has no one layer more.
+    """
+    items, params = _run(case)
+    found = {"case": case, "params": params, "saved_bytes": _bytes(items)}
+    if not isinstance(case.get("moe_freq"), list):
+        longer, more = _run({**case, "layers": 2 * case["layers"]})
+        added = case["layers"] // (case.get("pp") or 1)
+        found["per_layer_saved"] = (_bytes(longer) - found["saved_bytes"]) // added
+        found["per_layer_params"] = (more - params) // added
+    return found | {"items": items}
+
+
+def origin() -> Record:
+    """Return what made the figures: versions, and the hash of these modules."""
+    return {
+        "framework": "megatron-core",
+        "version": megatron.core.__version__,
+        "transformer_engine": engine.VERSION,
+        "torch": torch.__version__,
+        "script_sha256": script_sha256(),
+    }
