@@ -69,7 +69,9 @@ class Measured:
         if self.chunk.embedding:
             found.append(Part("embedding", 1, code))
         if self.chunk.head:
-            found += [Part("final norm", 1, code), Part("loss", 1, code)]
+            losses = 1 + self.chunk.mtp
+            found += [Part("final norm", 1, code), Part("loss", losses, code)]
+            found.append(Part("mtp", self.chunk.mtp, code))
         return [part for part in found if part.times]
 
     def saved(self) -> int:
@@ -112,7 +114,7 @@ def read(case: Case) -> Measured:
     held = arch.kind_of_layer[rank * layers : (rank + 1) * layers]
     chunk = Chunk(
         layers=tuple(held.count(k) for k in range(len(arch.kinds))),
-        mtp=0,
+        mtp=arch.mtp_layers if case.get("post", True) else 0,
         embedding=case.get("pre", True),
         head=case.get("post", True),
     )

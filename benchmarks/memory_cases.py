@@ -7,7 +7,7 @@ settings take the defaults of the harness that made the goldens.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import (
     Architecture,
@@ -20,7 +20,15 @@ from ..models.architecture import (
 from ..models.layout import Dims, recompute_code
 from ..models.memory import Kernels
 
+if TYPE_CHECKING:
+    from ..models.memory.kernels import ContextParallel
+
 Case = dict[str, Any]
+_EXCHANGES: dict[str, ContextParallel] = {
+    "p2p": "p2p",
+    "a2a": "a2a",
+    "all_gather": "all-gather",
+}
 
 
 def _attention(case: Case) -> Attention | LatentAttention:
@@ -97,6 +105,7 @@ def architecture_of(case: Case) -> Architecture:
         position="learned" if learned else ("rope" if position == "rope" else "none"),
         max_positions=case["s"] if learned else 0,
         tied=case.get("tied", False),
+        mtp_layers=case.get("mtp") or 0,
     )
 
 
@@ -106,6 +115,7 @@ def kernels_of(case: Case) -> Kernels:
     capacity = case.get("cap")
     extra = case.get("extra", {})
     loss = {"aux_loss": "aux", "seq_aux_loss": "seq-aux"}.get(case.get("lb", "none"))
+    exchange: str = extra.get("cp_comm_type", "p2p")
     return Kernels(
         implementation="local" if local else "te",
         flash=case.get("attn", "unfused") == "flash",
@@ -115,6 +125,8 @@ def kernels_of(case: Case) -> Kernels:
         permute_fusion=case.get("permute_fusion", False),
         router_fp32=case.get("router_dtype") == "fp32",
         pre_softmax=case.get("pre_softmax", False),
+        dispatcher=case.get("dispatcher", "alltoall"),
+        context_parallel=_EXCHANGES[exchange],
         aux_loss="none" if loss is None else ("aux" if loss == "aux" else "seq-aux"),
         z_loss=bool(extra.get("moe_z_loss_coeff")),
         capacity=float(capacity).as_integer_ratio() if capacity else None,
