@@ -31,9 +31,12 @@ def score_entries(context: Context, heads: int) -> Entries:
     unit = context.units.tokens_tp
     if not context.kernels.unfused_attention:
         yield Entry("softmax statistics", "fp32", "[b, a/tp, n]", heads, unit)
-        ring = context.kernels.context_parallel == "p2p"
-        calls = context.units.steps if ring else context.units.once
-        yield Entry("attention random state", "int64", "[2]", 2, calls)
+        units, exchange = context.units, context.kernels.context_parallel
+        calls = {"p2p": units.steps, "a2a": units.once, "all-gather": units.halves}
+        yield Entry("attention random state", "int64", "[2]", 2, calls[exchange])
+        if exchange == "all-gather":
+            name, unit = "sequence starts of gathered keys", units.exchanged_boundaries
+            yield Entry(name, "int32", "[b + 1]", 1, unit)
         return
     seq = context.training.seq_len
     numbers = heads * seq
@@ -87,10 +90,15 @@ def _query_key_value(
         yield packed
         return
     copies = context.kernels.is_te and not checkpointed
-    copied = changed or copies
-    unit = units.tokens_tp if copied else units.copied_queries(g)
-    yield Entry("queries", dtype, f"[n, a/tp, {d}]", a * d, unit)
-    if copied:
+    shape = f"[n, a/tp, {d}]"
+    if changed:
+        yield Entry("queries", dtype, shape, a * d, units.tokens_tp)
+    else:
+        # Apart, as recomputing brings back those alone that it does not keep.
+        yield Entry("queries", dtype, shape, a * d, units.copied_queries(g))
+    if copies and not changed:
+        yield Entry("queries", dtype, shape, a * d, units.viewed_queries(g))
+    if changed or copies:
         yield Entry("keys", dtype, f"[n, g/tp, {d}]", d, units.keys(g))
     if copies:
         yield Entry("values", dtype, f"[n, g/tp, {d}]", d, units.keys(g))

@@ -115,6 +115,11 @@ class Units:
         return Unit(self.dims.cp, as_expr(1))
 
     @cached_property
+    def halves(self) -> Unit:
+        """Two where a rank has an early and a late part of its sequences, else one."""
+        return Unit(1 + less(1, self.dims.cp), as_expr(1))
+
+    @cached_property
     def gathered(self) -> Unit:
         """N where sequence parallelism gathers, 0 elsewhere."""
         return Unit(product((self._batch, self.dims.sp)), self.dims.cp)
@@ -136,6 +141,11 @@ class Units:
         """N / tp where a rank has several key heads, so that queries lie apart."""
         several = less(self.dims.tp, kv_heads)
         return Unit(product((self._batch, several)), self.tokens_tp.divisor)
+
+    def viewed_queries(self, kv_heads: int) -> Unit:
+        """N / tp where a rank has one key head, so that its queries lie together."""
+        single = at_most(kv_heads, self.dims.tp)
+        return Unit(product((self._batch, single)), self.tokens_tp.divisor)
 
     def keys(self, kv_heads: int) -> Unit:
         """N times the key/value heads of a rank, at least one."""
