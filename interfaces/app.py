@@ -210,15 +210,13 @@ def rules(dialect: o.Dialect = o.DIALECT, json: o.AsJson = False) -> Work:
 
 @app.command()
 def catalogue(
-    name: str | None = typer.Argument(
-        None, metavar="[NAME]", help="Show this entry whole, with its sources."
-    ),
+    words: o.Entries = None,
     json: o.AsJson = False,
 ) -> Work:
-    """List the known models, devices and clusters, or show one of them."""
+    """List the known models, devices and clusters, show one, or add your own."""
     from .commands.catalogue import run
 
-    return partial(run, name, as_json=json)
+    return partial(run, tuple(words or ()), as_json=json)
 
 
 @app.command(

@@ -79,6 +79,14 @@ Out = Annotated[
     str | None,
     typer.Option("--out", metavar="DIR", help="Also write the results to this folder."),
 ]
+Entries = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KIND] [NAME] | add FILE",
+        help="A kind (models, devices, fabrics, clusters), an entry to show whole with "
+        "its sources, or the YAML file of an entry to add.",
+    ),
+]
 Top = Annotated[int, typer.Option("--top", metavar="K", help="Rows to show at most.")]
 
 DIALECT, PRECISION, OPTIMIZER = DEFAULT_DIALECT, DEFAULT_PRECISION, DEFAULT_OPTIMIZER

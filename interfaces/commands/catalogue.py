@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...models.catalogue import (
+    KINDS,
+    add,
     architecture,
     cluster,
     device,
@@ -12,7 +15,7 @@ from ...models.catalogue import (
     names,
     to_yaml,
 )
-from ...models.errors import unknown_name
+from ...models.errors import InputError, unknown_name
 from ...models.parameters import parameter_count
 from ...models.units import GIB
 from ..document import CATALOGUE, Document, plain
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
     from ...models.architecture import Architecture
     from ...models.catalogue import Kind
-    from ...models.cluster import Cluster, Device
+    from ...models.cluster import Cluster, Device, Fabric
 
 _READERS: dict[Kind, Callable[[str], Any]] = {
     "models": architecture,
@@ -36,42 +39,74 @@ _READERS: dict[Kind, Callable[[str], Any]] = {
 }
 
 
-def run(name: str | None, *, as_json: bool) -> int:
-    """List everything or show one entry, print, and return the exit code."""
-    if name is not None:
-        return _show(name, as_json=as_json)
-    models = [architecture(n) for n in names("models")]
-    devices = [device(n) for n in names("devices")]
-    clusters = [cluster(n) for n in names("clusters")]
+def run(words: tuple[str, ...], *, as_json: bool) -> int:
+    """List, show or add, print, and return the exit code.
+
+    Parameters
+    ----------
+    words
+        Nothing for all, a kind, a name, a kind and a name, or ``add FILE``.
+    """
+    match words:
+        case ():
+            return _list(KINDS, as_json=as_json)
+        case ("add", file):
+            return _add(file)
+        case (kind,) if kind in KINDS:
+            return _list(_kinds(kind), as_json=as_json)
+        case (name,) if name != "add":
+            return _show(name, KINDS, as_json=as_json)
+        case (kind, name) if kind in KINDS:
+            return _show(name, _kinds(kind), as_json=as_json)
+    raise InputError(
+        "catalogue takes nothing, a kind (models, devices, fabrics, clusters), a name, "
+        f"a kind and a name, or add FILE; got {' '.join(words)[:80]!r}"
+    )
+
+
+def _kinds(word: str) -> tuple[Kind, ...]:
+    return tuple(kind for kind in KINDS if kind == word)
+
+
+def _list(kinds: tuple[Kind, ...], *, as_json: bool) -> int:
+    document: Document = {"schema": CATALOGUE}
+    tables = []
+    counts = []
+    for kind in kinds:
+        found = [_READERS[kind](name) for name in names(kind)]
+        document[kind] = [_FORMS.get(kind, plain)(entry) for entry in found]
+        tables.append(_TABLES[kind](found))
+        counts.append(f"{len(found)} {kind}")
     finish(
-        {
-            "schema": CATALOGUE,
-            "models": [_model(m) for m in models],
-            "devices": [plain(d) for d in devices],
-            "clusters": [machine(c) for c in clusters],
-        },
-        title=f"{len(models)} models, {len(devices)} devices, {len(clusters)} clusters",
-        tables=[_models(models), _devices(devices), _clusters(clusters)],
+        document,
+        title=", ".join(counts),
+        tables=tables,
         text="shardproof catalogue NAME shows an entry whole, with its sources.",
         as_json=as_json,
     )
     return OK
 
 
-def _show(name: str, *, as_json: bool) -> int:
-    kinds = [k for k in _READERS if name.strip().lower() in names(k)]
-    if not kinds:
-        known = [n for k in _READERS for n in names(k)]
-        raise unknown_name("entry", name, known)
+def _add(file: str) -> int:
+    target = add(Path(file))
+    print(f"added {target.stem}; shardproof catalogue {target.stem} shows it")
+    return OK
+
+
+def _show(name: str, kinds: tuple[Kind, ...], *, as_json: bool) -> int:
+    holding = [k for k in kinds if name.strip().lower() in names(k)]
+    if not holding:
+        kind = kinds[0].removesuffix("s") if len(kinds) == 1 else "entry"
+        raise unknown_name(kind, name, [n for k in kinds for n in names(k)])
     document: Document = {"schema": CATALOGUE}
     texts = []
-    for kind in kinds:
+    for kind in holding:
         entry = _READERS[kind](name)
         texts.append(to_yaml(entry).rstrip())
         document[kind] = [_FORMS.get(kind, plain)(entry)]
     finish(
         document,
-        title=f"{name}: {' and '.join(k.removesuffix('s') for k in kinds)}",
+        title=f"{name}: {' and '.join(k.removesuffix('s') for k in holding)}",
         text="\n\n".join(texts),
         as_json=as_json,
     )
@@ -141,3 +176,33 @@ def _clusters(found: list[Cluster]) -> Table:
         Column("device", "left"),
     )
     return Table(columns, tuple(rows))
+
+
+def _fabrics(found: list[Fabric]) -> Table:
+    rows = [
+        (
+            f.name,
+            f"{f.scale_up_size:,}",
+            f.topology,
+            f"{f.scale_up_bandwidth / 1e9:,.0f}",
+            f"{f.nic_bandwidth / 1e9:,.1f}",
+        )
+        for f in found
+    ]
+    columns = (
+        Column("fabric", "left"),
+        Column("devices a domain"),
+        Column("topology", "left"),
+        Column("GB/s a device inside"),
+        Column("GB/s a device outside"),
+    )
+    return Table(columns, tuple(rows))
+
+
+#: What a kind's list shows, in the order of the kinds.
+_TABLES: dict[Kind, Callable[[list[Any]], Table]] = {
+    "models": _models,
+    "devices": _devices,
+    "fabrics": _fabrics,
+    "clusters": _clusters,
+}
