@@ -33,16 +33,8 @@ SMALL = [
     "3",
 ]
 #: Many seconds of work.
-LONG = [
-    "enumerate",
-    "llama-3.1-405b",
-    "--cluster",
-    "2048x8:h100",
-    "--seq-len",
-    "8192",
-    "--global-batch",
-    "2048",
-]
+LONG = ["enumerate", "deepseek-v3", "--cluster", "1260x8:h800"]
+LONG += ["--seq-len", "5040", "--global-batch", "10080"]
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -78,7 +70,8 @@ def on_terminal(words: list[str], columns: int) -> tuple[int, str]:
     return process.wait(), b"".join(parts).decode()
 
 
-STYLE = re.compile(r"\x1b\[[0-9;]*m")
+#: Colours, and what a progress bar does to the cursor on a slow machine.
+STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @pytest.mark.parametrize(
@@ -131,7 +124,7 @@ def interrupt(words: list[str], after: float) -> tuple[int, str, str]:
 
 
 def test_an_interrupt_is_one_line_and_130(tmp_path: Path) -> None:
-    found = interrupt([*LONG, "--out", str(tmp_path)], after=1.5)
+    found = interrupt([*LONG, "--out", str(tmp_path)], after=1.0)
     assert found == (130, "", "shardproof: interrupted\n")
     assert not list(tmp_path.iterdir())
 
