@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..models.errors import InputError
+from ..models.errors import InputError, unknown_name
 from ..models.layout import DECIDED, Dims
-from .rules import Facts, Rule, rules
+from .rules import ALL_RULES, Facts, Rule, rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -66,6 +66,7 @@ def bind(problem: Problem, space: Space) -> Domains:
         )
     values |= {"dp": dense or (1,), "edp": expert or (1,), "m": micro or (1,)}
     dims = Dims.of(values)
+    _check_advice(space)
     facts = Facts(problem=problem, dims=dims)
     in_force = tuple(
         (rule, rule.body(facts))
@@ -75,6 +76,14 @@ def bind(problem: Problem, space: Space) -> Domains:
     return Domains(
         problem=problem, space=space, values=values, dims=dims, rules=in_force
     )
+
+
+def _check_advice(space: Space) -> None:
+    """Refuse advice that no rule gives: a typing error would silently drop it."""
+    known = {rule.id for rule in ALL_RULES if rule.kind != "hard"}
+    for name in space.advice:
+        if name not in known:
+            raise unknown_name(f"advice rule of space {space.name}", name, known)
 
 
 def _quotients(number: int, *factors: Iterable[int]) -> tuple[int, ...]:

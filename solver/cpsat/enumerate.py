@@ -33,6 +33,7 @@ linearization_level: 0
 cp_model_probing_level: 0
 symmetry_level: 0
 search_branching: FIXED_SEARCH
+catch_sigint_signal: false
 """
 
 

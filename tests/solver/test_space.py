@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from strategies import problems
+from strategies import plain_problem, problems
 
 from shardproof.models.errors import InputError
 from shardproof.models.layout import DECIDED, axis_code
@@ -123,10 +123,15 @@ def test_a_pin_outside_its_axis_is_refused(drawn: tuple[Problem, Space]) -> None
 def test_a_batch_that_nothing_divides_names_the_nearest() -> None:
     from dataclasses import replace
 
-    from strategies import plain_problem
-
     problem, space = plain_problem(nodes=1, gpus_per_node=8, global_batch=8)
     odd = replace(problem, training=replace(problem.training, global_batch=7))
     only_dp = space.restrict("pp", (1,)).restrict("cp", (1,)).restrict("tp", (1,))
     with pytest.raises(InputError, match="divides; 8 would do"):
         bind(odd, only_dp)
+
+
+def test_advice_that_no_rule_gives_is_refused() -> None:
+    problem, space = plain_problem()
+    wrong = Space(name="x", version=1, axes=dict(space.axes), advice=("tp-nod",))
+    with pytest.raises(InputError, match="space x 'tp-nod'; did you mean tp-node"):
+        bind(problem, wrong)
