@@ -123,8 +123,12 @@ def interrupt(words: list[str], after: float) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def test_an_interrupt_is_one_line_and_130(tmp_path: Path) -> None:
-    found = interrupt([*LONG, "--out", str(tmp_path)], after=1.0)
+@pytest.mark.parametrize(("engine", "after"), [("vector", 1.0), ("cpsat", 6.0)])
+def test_an_interrupt_is_one_line_and_130(
+    engine: str, after: float, tmp_path: Path
+) -> None:
+    words = [*LONG, "--engine", engine, "--out", str(tmp_path)]
+    found = interrupt(words, after)
     assert found == (130, "", "shardproof: interrupted\n")
     assert not list(tmp_path.iterdir())
 
