@@ -21,7 +21,13 @@ from ..models.memory import MemoryModel
 from ..models.memory.entries import SIZES
 from ..models.problem import Training
 from ..models.stages import Chunk
-from .memory_cases import architecture_of, dims_of, kernels_of, recompute_of
+from .memory_cases import (
+    architecture_of,
+    cross_entropy_of,
+    dims_of,
+    kernels_of,
+    recompute_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,7 +111,7 @@ def read(case: Case) -> Measured:
     training = Training(
         seq_len=case["s"],
         global_batch=case["b"],
-        cross_entropy="native-fused" if case.get("ce_fusion") else "unfused",
+        cross_entropy=cross_entropy_of(case),
         dropout=bool(case.get("dropout", 0.0)),
     )
     pp = case.get("pp") or 1

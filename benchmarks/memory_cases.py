@@ -22,6 +22,7 @@ from ..models.memory import Kernels
 
 if TYPE_CHECKING:
     from ..models.memory.kernels import ContextParallel
+    from ..models.problem import CrossEntropy
 
 Case = dict[str, Any]
 _EXCHANGES: dict[str, ContextParallel] = {
@@ -121,7 +122,7 @@ def kernels_of(case: Case) -> Kernels:
         flash=case.get("attn", "unfused") == "flash",
         softmax_fp32=case.get("softmax32", False),
         activation_fusion=case.get("act_fusion", True),
-        rope_fusion=False,
+        rope_fusion=extra.get("apply_rope_fusion", False),
         permute_fusion=case.get("permute_fusion", False),
         router_fp32=case.get("router_dtype") == "fp32",
         pre_softmax=case.get("pre_softmax", False),
@@ -135,6 +136,15 @@ def kernels_of(case: Case) -> Kernels:
         parameter_bytes=4 if case.get("dtype") == "float32" else 2,
         vocab_multiple=1,
     )
+
+
+def cross_entropy_of(case: Case) -> CrossEntropy:
+    """Return the kernel of a case's loss."""
+    extra = case.get("extra", {})
+    if not extra.get("cross_entropy_loss_fusion", case.get("ce_fusion")):
+        return "unfused"
+    native = extra.get("cross_entropy_fusion_impl", "native") == "native"
+    return "native-fused" if native else "te-fused"
 
 
 def recompute_of(case: Case) -> int:

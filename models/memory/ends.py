@@ -47,7 +47,9 @@ def loss_entries(context: Context, rows: Expr) -> Entries:
     logits = units.logits(rows)
     yield Entry("output projection input", context.dtype, f"[T, {h}]", h, units.shard)
     if context.training.cross_entropy == "te-fused":
-        yield Entry("gradient of the logits", context.dtype, "[n, V/tp]", 1, logits)
+        yield Entry("copy of the logits", context.dtype, "[n, V/tp]", 1, logits)
+        yield Entry("statistics of the logits", "fp32", "[n, 2]", 2, units.tokens)
+        yield Entry("targets", "int64", "[n]", 1, units.transposed)
         return
     yield Entry("softmax of the logits", "fp32", "[n, V/tp]", 1, logits)
     yield Entry(
@@ -57,17 +59,24 @@ def loss_entries(context: Context, rows: Expr) -> Entries:
 
 
 def mtp_entries(context: Context, recompute: Recompute) -> Entries:
-    """Yield what one multi-token-prediction layer keeps, its loss apart.
+    """Yield what one multi-token-prediction layer keeps, its output projection apart.
 
-    The norm of the state reads what the previous output projection keeps; the layer's
-    input is a view of the gathered projection under sequence parallelism.
+    The output projections of all layers keep one tensor with the states of all, so
+    that the input of the norm of the state is kept for itself. The layer's input is a
+    view of the gathered projection under sequence parallelism.
     """
     h, units, dtype = context.hidden, context.units, context.dtype
     layer = context.architecture.layers[-1]
     yield from embedding_entries(context)
+    yield Entry("tokens moved by one", "int64", "[n]", 1, units.whole)
     yield Entry("token norm input", dtype, f"[T, {h}]", h, units.shard)
+    yield Entry("state norm input", dtype, f"[T, {h}]", h, units.shard)
+    yield Entry("loss mask moved by one", "fp32", "[n]", 1, units.tokens)
+    yield Entry("losses before the mask", "fp32", "[n]", 1, units.tokens)
+    yield Entry("number of tokens in the mask", "fp32", "[]", 1, units.once)
+    if context.training.cross_entropy == "te-fused":
+        yield Entry("targets moved by one", "int64", "[n]", 1, units.turned)
     if recompute.full:
-        yield from final_norm_entries(context)
         return
     yield from norm_statistics(context, "token norm", units.shard)
     yield from norm_statistics(context, "state norm", units.shard)
@@ -82,17 +91,18 @@ def mtp_entries(context: Context, recompute: Recompute) -> Entries:
 
 def model_entries(context: Context, recompute: Recompute) -> Entries:
     """Yield what is kept once for all layers and micro-batches of a rank."""
-    units = context.units
+    units, kernels = context.units, context.kernels
     dense = [
         kind.attention
         for kind in context.architecture.kinds
         if not isinstance(kind.attention, LatentAttention)
     ]
-    if recompute.full:
-        if context.rope and dense:
-            d = dense[0].head_dim
-            yield Entry("rotary table", "fp32", f"[s, 1, 1, {d}]", d, units.positions)
-    elif context.kernels.is_te and "core_attn" not in recompute:
+    # Otherwise the table is alive as well, but saved by nothing.
+    if (recompute.full or kernels.rope_fusion) and context.rope and dense:
+        d = dense[0].head_dim
+        yield Entry("rotary table", "fp32", f"[s, 1, 1, {d}]", d, units.positions)
+    if not recompute.full and kernels.is_te and "core_attn" not in recompute:
         yield Entry("sequence starts", "int32", "[b + 1]", 1, units.boundaries)
-        name, unit = "sequence starts of a shard", units.exchanged_boundaries
-        yield Entry(name, "int32", "[b + 1]", 1, unit)
+        if kernels.context_parallel != "a2a":
+            name, unit = "sequence starts of a shard", units.exchanged_boundaries
+            yield Entry(name, "int32", "[b + 1]", 1, unit)

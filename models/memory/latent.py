@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     from .entries import Context, Entries, Recompute
 
 
-def _up_projection(context: Context, name: str, rank: int) -> Entries:
-    """Yield the input of a projection up, and with a norm its output besides."""
+def _up_projection(context: Context, name: str, rank: int, beside: int) -> Entries:
+    """Yield the input of a projection up, and with a norm its output besides.
+
+    The input is a view of a tensor ``beside`` numbers wider, which TransformerEngine
+    copies.
+    """
     unit, dtype = context.units.shard, context.dtype
     shape = f"[T, {rank}]"
-    yield Entry(f"compressed {name}", dtype, shape, rank, unit)
+    wide = rank if context.kernels.is_te else rank + beside
+    yield Entry(f"compressed {name}", dtype, f"[T, {wide}]", wide, unit)
     if context.kernels.latent_norm:
         yield Entry(f"normed compressed {name}", dtype, shape, rank, unit)
         yield from norm_statistics(context, f"compressed {name} norm", unit)
@@ -56,8 +61,9 @@ def latent_entries(
         yield from _recomputed_inputs(context, attention)
     else:
         if attention.q_rank is not None:
-            yield from _up_projection(context, "queries", attention.q_rank)
-        yield from _up_projection(context, "keys and values", attention.kv_rank)
+            yield from _up_projection(context, "queries", attention.q_rank, 0)
+        rank, beside = attention.kv_rank, attention.rope_dim
+        yield from _up_projection(context, "keys and values", rank, beside)
         yield from rotary_entries(context, attention.rope_dim)
         wide = attention.nope_dim + attention.rope_dim
         yield Entry("queries", dtype, f"[n, a/tp, {wide}]", a * wide, unit)

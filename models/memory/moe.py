@@ -71,8 +71,9 @@ def _permutation(context: Context, moe: MoE, rows: Unit, sent: Unit) -> Entries:
     if context.kernels.permute_fusion:
         wide = 2 * e + 1
         yield Entry("row map of the permutation", "int32", f"[T, {wide}]", wide, unit)
-        several = units.several(rows, e)
-        yield Entry("row maps of the sorting by expert", "int32", "[R]", 1, several, 2)
+        if context.kernels.capacity is None:
+            name, several = "row maps of the sorting by expert", units.several(rows, e)
+            yield Entry(name, "int32", "[R]", 1, several, 2)
         return
     if context.kernels.capacity is not None:
         yield Entry("sorted token indices", "int64", "[R/etp]", 1, sent)

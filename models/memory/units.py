@@ -133,6 +133,22 @@ class Units:
         )
 
     @cached_property
+    def whole(self) -> Unit:
+        """N where tp is 1, 0 elsewhere."""
+        return Unit(product((self._batch, at_most(self.dims.tp, 1))), self.dims.cp)
+
+    @cached_property
+    def transposed(self) -> Unit:
+        """N where turning tokens by sequence round copies them: several sequences."""
+        several = less(1, self.dims.mbs)
+        return Unit(product((self._batch, several)), self.dims.cp)
+
+    @cached_property
+    def turned(self) -> Unit:
+        """N where it does not: one sequence."""
+        return Unit(self._batch - self.transposed.numerator, self.dims.cp)
+
+    @cached_property
     def unsharded(self) -> Unit:
         """N - T: what a gathered tensor has beyond a sharded one."""
         return Unit(product((self._batch, self._u - 1)), self.shard.divisor)

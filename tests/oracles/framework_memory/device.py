@@ -73,6 +73,17 @@ def _constant(result: object) -> Callable[..., Any]:
     return lambda *args, **kwargs: result
 
 
+_plain_type = torch.Tensor.type
+
+
+def _type(self: Any, *args: Any, **kwargs: Any) -> Any:
+    # Optimizers take tensors by the name of their type, which has the device in it.
+    answer = _plain_type(self, *args, **kwargs)
+    if not isinstance(answer, str) or "cuda" in answer:
+        return answer
+    return answer.replace("torch.", "torch.cuda.")
+
+
 def install() -> None:
     """Replace the calls of ``torch.cuda`` that the frameworks make by the way.
 
@@ -105,10 +116,16 @@ def install() -> None:
         setattr(torch.cuda.random, name, replaced[name])
     torch.Tensor.cuda = lambda self, *args, **kwargs: self
     torch.Tensor.record_stream = _constant(None)
+    torch.Tensor.type = _type
+
+
+def _gather_objects(found: list[Any], mine: Any, group: Any = None) -> None:
+    found[:] = [mine] * len(found)  # the ranks of one stage hold the same objects
 
 
 def start_group(world: int, rank: int) -> None:
     """Make this process one rank of a group whose collectives do nothing."""
+    dist.all_gather_object = _gather_objects
     if dist.is_initialized():
         if (dist.get_world_size(), dist.get_rank()) == (world, rank):
             return

@@ -16,6 +16,15 @@ from typing import Any
 import torch
 
 _MODULE = types.ModuleType("transformer_engine_torch")
+_TRITON_MODULES = (
+    "",
+    "runtime",
+    "language",
+    "language.core",
+    "language.extra",
+    "language.math",
+    "language.standard",
+)
 _LOOKING_FOR_TRITON = (
     "_dynamo",
     "_functorch.aot_autograd",
@@ -151,6 +160,10 @@ def _generic_gemm(*args: Any, **kwargs: Any) -> Any:
     return out, bias_grad, None, None
 
 
+def _fused_rope(x: torch.Tensor, *_: Any) -> torch.Tensor:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
 def _grouped_gemm(*args: Any, **kwargs: Any) -> Any:
     """Products into the buffer given; bias gradients where there is none."""
     return [torch.empty(1)] if args[4] is None else None
@@ -167,6 +180,7 @@ _KERNELS: dict[str, Any] = {
     "fused_attn_fwd": _fused_attn_fwd,
     "layernorm_fwd": _layernorm_fwd,
     "rmsnorm_fwd": _rmsnorm_fwd,
+    "fused_rope_forward": _fused_rope,
     "generic_gemm": _generic_gemm,
     "te_general_grouped_gemm": _grouped_gemm,
     "split_quantize": lambda x, splits, quantizers: list(torch.split(x, splits)),
@@ -174,6 +188,27 @@ _KERNELS: dict[str, Any] = {
     "get_cudart_version": lambda: 12_080,
     "get_cudnn_version": lambda: 92_000,
     "get_num_cublas_streams": lambda: 4,
+}
+
+
+class _Compiled:
+    """A function that Triton compiles: launching it over a grid writes nothing."""
+
+    def __init__(self, function: Any = None, **options: Any) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs) if self._function else type(self)(*args)
+
+    def __getitem__(self, grid: Any) -> Any:
+        return lambda *args, **kwargs: None
+
+
+_TRITON: dict[str, Any] = {
+    "__version__": "3.4.0",
+    "jit": _Compiled,
+    "next_power_of_2": lambda n: 1 << (n - 1).bit_length(),
+    "cdiv": lambda n, d: -(-n // d),
 }
 
 
@@ -198,7 +233,7 @@ class _Anything:
     __ror__ = __or__
 
 
-def _triton(name: str) -> types.ModuleType:
+def _triton(name: str) -> None:
     module = types.ModuleType(name)
     module.__path__ = []
     module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
@@ -213,7 +248,8 @@ def _triton(name: str) -> types.ModuleType:
     above, _, last = name.rpartition(".")
     if above:
         setattr(sys.modules[above], last, module)
-    return module
+    else:
+        module.__dict__.update(_TRITON)
 
 
 def install() -> None:
@@ -227,8 +263,5 @@ def install() -> None:
         setattr(_MODULE, name, kernel)
     _MODULE.__getattr__ = missing  # type: ignore[method-assign]
     sys.modules[_MODULE.__name__] = _MODULE
-    parts = ("language", "language.core", "language.standard", "runtime")
-    extra = ("language.extra", "language.math")
-    _triton("triton").__version__ = "3.4.0"  # type: ignore[attr-defined]
-    for part in (*parts, *extra):
-        _triton(f"triton.{part}")
+    for part in _TRITON_MODULES:
+        _triton(f"triton.{part}" if part else "triton")

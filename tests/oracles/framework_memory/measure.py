@@ -10,9 +10,10 @@ from typing import Any
 import megatron.core
 import torch
 from megatron.core.transformer.moe import moe_utils
+from megatron.core.transformer.multi_token_prediction import MTPLossLoggingHelper
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import engine, model, routing
+from . import engine, model, routing, state
 from .counting import Kept
 from .device import CudaToCpu
 from .settings import Case, dtype_of
@@ -40,6 +41,7 @@ def _run(case: Case) -> tuple[list[Record], int]:
     """Return the kept tensors and the parameters of one forward pass of the rank."""
     # Losses of earlier cases are held there for the log.
     moe_utils.get_moe_layer_wise_logging_tracker().clear()
+    MTPLossLoggingHelper.tracker.clear()
     with _FAKE, CudaToCpu():
         built = model.build(case)
         length, batch = case["s"] // (case.get("cp") or 1), case["b"]
@@ -53,9 +55,12 @@ def _run(case: Case) -> tuple[list[Record], int]:
             rows = length // (case["tp"] if case.get("sp") else 1)
             shape, dtype = (rows, batch, case["h"]), dtype_of(case)
             built.set_input_tensor(torch.empty(shape, dtype=dtype, requires_grad=True))
-        labels = tokens if case.get("post", True) else None
+        given: Record = {}
+        if case.get("post", True):
+            given = {"labels": tokens, "loss_mask": torch.ones(batch, length)}
+            inputs += given.values()
         with Kept(built, inputs) as kept:
-            out = built(tokens, places, mask, labels=labels)
+            out = built(tokens, places, mask, **given)
         gc.collect()
         items = kept.items()
         del out
@@ -67,6 +72,14 @@ def _bytes(items: list[Record]) -> int:
 
 
 def record(case: Case) -> Record:
+    """Return what the case's rank keeps of a step, or holds as its state."""
+    if "distopt" not in case:
+        return _kept(case)
+    with _FAKE, CudaToCpu():
+        return {"case": case} | state.record(case)
+
+
+def _kept(case: Case) -> Record:
     """Run the case, and with twice the layers for what one layer more adds.
 
     A pattern of layers given as a list has no one layer more.

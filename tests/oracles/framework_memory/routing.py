@@ -13,8 +13,15 @@ import torch
 from megatron.core.transformer.moe import token_dispatcher
 from torch._subclasses.fake_tensor import FakeTensor
 
-_Dispatcher = token_dispatcher.MoEAlltoAllTokenDispatcher
+_Exchanging = token_dispatcher.MoEAlltoAllTokenDispatcher
+_Gathering = token_dispatcher.MoEAllGatherTokenDispatcher
 _chosen_rows = 0
+
+
+def _balanced(rows: int, experts: int) -> Any:
+    counts = np.full(experts, rows // experts)
+    counts[: rows % experts] += 1
+    return counts
 
 
 class _MaskedSelect(torch.autograd.Function):
@@ -44,8 +51,7 @@ def _preprocess(self: Any, routing_map: Any) -> Any:
     tokens, experts = routing_map.size(0), self.num_experts
     ep, tp, local = self.ep_size, self.tp_size, self.num_local_experts
     _chosen_rows = self.num_out_tokens = tokens * self.config.moe_router_topk
-    counts = np.full(experts, _chosen_rows // experts)
-    counts[: _chosen_rows % experts] += 1
+    counts = _balanced(_chosen_rows, experts)
     first, last = self.local_expert_indices[0], self.local_expert_indices[-1]
     mine = counts[first : last + 1]
     # The orders by expert and back again lie on the device too.
@@ -62,7 +68,20 @@ def _preprocess(self: Any, routing_map: Any) -> Any:
     return counts
 
 
-_original_preprocess = _Dispatcher.preprocess
+def _postprocess(self: Any, tokens: Any, probs: Any) -> Any:
+    """Select a rank's rows of the gathered tokens, all ranks routing alike."""
+    global _chosen_rows
+    ranks = self.tp_size * self.ep_size
+    sent = probs.size(0) // ranks * self.router_topk
+    first, last = self.local_expert_indices[0], self.local_expert_indices[-1]
+    counts = _balanced(sent, probs.size(1))[first : last + 1] * ranks
+    _chosen_rows = int(counts.sum())
+    rows, _, weights = _original_postprocess(self, tokens, probs)
+    return rows, counts, weights
+
+
+_original_postprocess = _Gathering.dispatch_postprocess
+_original_preprocess = _Exchanging.preprocess
 _original_sort = token_dispatcher.sort_chunks_by_idxs
 
 
@@ -109,9 +128,10 @@ def _remember_lists() -> None:
 
 
 def install() -> None:
-    """Make the all-to-all dispatcher, its sorting and torch's selection balanced."""
+    """Make both dispatchers, sorting by expert and torch's selection balanced."""
     torch.Tensor.masked_select = _masked_select
-    _Dispatcher.preprocess = _preprocess
-    _Dispatcher._maybe_dtoh_and_synchronize = lambda self, point, tokens=None: tokens
+    _Exchanging.preprocess = _preprocess
+    _Gathering.dispatch_postprocess = _postprocess
+    _Exchanging._maybe_dtoh_and_synchronize = lambda self, point, tokens=None: tokens
     token_dispatcher.sort_chunks_by_idxs = _sort_chunks
     _remember_lists()
