@@ -68,7 +68,10 @@ def _moe_sizes(arch: Mapping[str, Any], layers: int, ffn: int) -> dict[str, Any]
     if told is None:
         width = arch.get("moe_ffn_hidden_size") if forced is None else forced
         given = width is not None
-        return {"dense_ffn": (ffn,), "expert_ffn_given": given, **router}
+        named = whole(arch, "moe_shared_expert_intermediate_size", 1, least=0)
+        nothing = () if named else (0,)
+        blocks = {"dense_ffn": (ffn,), "shared_ffn": nothing}
+        return {**blocks, "expert_ffn_given": given, **router}
     sparse, listed = _pattern(arch, layers)
     shared = arch.get("moe_shared_expert_intermediate_size")
     width = whole(arch, "moe_ffn_hidden_size", ffn)

@@ -34,6 +34,8 @@ _MEGATRON: Mapping[str, object] = {
     "recompute_granularity": None,
     "recompute_method": None,
 }
+#: Choices that are left out by null; their text ``none`` names nothing.
+_NO_NAME = ("recompute_granularity", "recompute_method")
 #: Keys that become something other than the option of their name.
 _APART = (
     "recompute_count",
@@ -191,7 +193,8 @@ def _options(config: Mapping[str, Any]) -> dict[str, int]:
         if name in _APART:
             continue
         if name in config and not (config[name] is None and option.kind == "flag"):
-            codes[name] = option.code(config[name])
+            unnamed = name in _NO_NAME and config[name] == "none"
+            codes[name] = option.unknown if unnamed else option.code(config[name])
         elif name in _MEGATRON:
             codes[name] = option.code(_MEGATRON[name])
     codes |= _apart(config)

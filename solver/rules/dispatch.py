@@ -71,12 +71,11 @@ def _bias(facts: Facts) -> Expr:
 
 
 def _bias_forward(facts: Facts) -> Expr:
-    """Several experts of a rank add their biases themselves, a single one does not."""
-    sizes, ep = facts.sizes, facts.dims.ep
+    """Without expert parallelism the output is its input, and not to be changed."""
+    sizes = facts.sizes
     if not (sizes.moe and sizes.bias):
         return TRUE
-    single = either(*(equals(ep, e) for e in sizes.experts))
-    return either(facts.on("moe_grouped_gemm"), negate(single))
+    return either(facts.on("moe_grouped_gemm"), at_least(facts.dims.ep, 2))
 
 
 def _padded_for_fp8(facts: Facts) -> Expr:
@@ -178,9 +177,10 @@ DISPATCH = (
     ),
     Rule(
         id="bias-alone",
-        sentence="experts with biases and without grouped GEMM need more than one "
-        "expert on a rank: ep is below E (E = {E})",
-        source=f"{MOE_LAYER}, MoELayer.routed_experts_compute: mlp_bias",
+        sentence="experts with biases and without grouped GEMM need ep > 1: the bias "
+        "is added in place, to what autograd forbids to change",
+        source="megatron-core 0.16.1 megatron/core/transformer/mlp.py, MLP.forward: "
+        "per_token_scale; RowParallelLinear.forward: explicit_expert_comm",
         body=_bias_forward,
         where="first forward",
         checker="step",

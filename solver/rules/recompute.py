@@ -11,16 +11,19 @@ from ...models.expr import (
     at_least,
     at_most,
     both,
+    divides,
     either,
     equals,
     exact_div,
     implies,
+    maximum,
     negate,
     table,
 )
 from ...models.layout import RECOMPUTE_FULL, RECOMPUTE_MODULES
 from .rule import Rule
 from .sources import CONFIG, LAUNCHER, MTP
+from .stages import chunk_layers
 
 if TYPE_CHECKING:
     from .facts import Facts
@@ -105,6 +108,14 @@ def _predictions(facts: Facts) -> Expr:
     uniform = both(facts.full, facts.says("recompute_method", "uniform"))
     single = equals(facts.option("recompute_num_layers"), 1)
     return implies(uniform, single) if facts.sizes.mtp_layers else TRUE
+
+
+def _whole_groups(facts: Facts) -> Expr:
+    uniform = both(facts.full, facts.says("recompute_method", "uniform"))
+    group = maximum(facts.option("recompute_num_layers"), 1)
+    if group.constant == 1:
+        return TRUE
+    return implies(uniform, both(*(divides(group, n) for n in chunk_layers(facts))))
 
 
 def _not_clipped(facts: Facts) -> Expr:
@@ -208,6 +219,17 @@ RECOMPUTE = (
         sentence="with prediction layers, full uniform recomputation is by 1 layer",
         source=f"{MTP}, MultiTokenPredictionLayer._checkpointed_forward",
         body=_predictions,
+        where="first forward",
+        checker="step",
+    ),
+    Rule(
+        id="recompute-uniform",
+        sentence="full uniform recomputation goes by a number of layers that divides "
+        "those of every chunk: past its last layer the index is out of range (L = {L})",
+        source="megatron-core 0.16.1 megatron/core/transformer/transformer_block.py, "
+        "TransformerBlock._checkpointed_forward: custom(layer_idx, layer_idx + "
+        "recompute_num_layers)",
+        body=_whole_groups,
         where="first forward",
         checker="step",
     ),

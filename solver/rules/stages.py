@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from ...models.expr import (
     TRUE,
     Expr,
+    as_expr,
     at_least,
     both,
     divides,
     either,
     equals,
+    exact_div,
     implies,
     less,
     maximum,
@@ -70,6 +72,24 @@ def _middle(facts: Facts) -> tuple[Expr, Expr]:
     taken = total((_size(facts, _FIRST), _size(facts, _LAST)))
     layers = total((facts.sizes.layers, product((taken, -1))))
     return layers, total((facts.dims.pp, product((first, -1)), product((last, -1))))
+
+
+def chunk_layers(facts: Facts) -> tuple[Expr, ...]:
+    """Return the layers of every chunk that differs, rounded down, at least 0."""
+    d, layout = facts.dims, facts.structures.layout
+    if layout is not None:
+        return tuple(as_expr(n) for n in sorted({s.count("t") for s in layout.stages}))
+    embedding = facts.on("account_for_embedding_in_pipeline_split")
+    loss = facts.on("account_for_loss_in_pipeline_split")
+    chunks = d.pp * d.vpp
+    even = exact_div(total((facts.sizes.layers, embedding, loss)), chunks)
+    ends = (total((even, product((n, -1)))) for n in (embedding, loss))
+    layers, stages = _middle(facts)
+    middle = exact_div(maximum(layers, 0), maximum(stages, 1) * d.vpp)
+    sized = (exact_div(maximum(_size(facts, n), 0), d.vpp) for n in (_FIRST, _LAST))
+    by_size = (where(facts.sized, n, 0) for n in (middle, *sized))
+    by_count = (where(facts.sized, 0, maximum(n, 0)) for n in (even, *ends))
+    return (*by_size, *by_count)
 
 
 def _positive(facts: Facts) -> Expr:

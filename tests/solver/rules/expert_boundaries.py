@@ -126,7 +126,7 @@ EXPERTS: dict[str, Entry] = {
         _NO_SHARED,
         {"moe_shared_expert_intermediate_size": 512},
     ),
-    "bias-alone": (SPARSE, {"bias": True, **_NO_SHARED}, {"ep": 4}, {"ep": 8}),
+    "bias-alone": (SPARSE, {"bias": True, **_NO_SHARED}, {"ep": 2}, {"ep": 1}),
 }
 MEMORY: dict[str, Entry] = {
     "recompute-granularity": (
@@ -141,7 +141,7 @@ MEMORY: dict[str, Entry] = {
         {"recompute_method": "block"},
         {"recompute_method": "random"},
     ),
-    "recompute-full": (DENSE, _FULL, {"recompute_num_layers": 1000}, {}),
+    "recompute-full": (DENSE, _FULL, {"recompute_num_layers": 1}, {}),
     "recompute-count": (DENSE, _selective("mlp"), {}, {"recompute_num_layers": 1}),
     "recompute-selective-method": (
         DENSE,
@@ -188,6 +188,12 @@ MEMORY: dict[str, Entry] = {
         {**_FULL, "mtp_num_layers": 1},
         {"recompute_num_layers": 1},
         {"recompute_num_layers": 2},
+    ),
+    "recompute-uniform": (
+        DENSE,
+        {**_FULL, "pp": 2},
+        {"recompute_num_layers": 4},
+        {"recompute_num_layers": 5},
     ),
     "offload-layers": (
         DENSE,
