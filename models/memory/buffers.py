@@ -145,7 +145,8 @@ def chunk_parameters(
         head = head_tensors(architecture)
         shared = architecture.tied and chunk.embedding
         tensors += [t for t in head if not (shared and t.name == "output_layer.weight")]
-    tied = architecture.tied
+    # Only a tensor that two ranks hold has its gradients summed apart.
+    tied = architecture.tied and not (chunk.embedding and chunk.head)
     return [p for t in tensors for p in _local(t, point, rows, tied=tied)]
 
 

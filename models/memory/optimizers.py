@@ -57,7 +57,16 @@ RECIPES = (
         4,
         8,
         "Megatron-LM --use-precision-aware-optimizer --exp-avg-dtype bf16 "
-        "--exp-avg-sq-dtype bf16: fp32 master weights, two bf16 moments",
+        "--exp-avg-sq-dtype bf16, remainders off: fp32 master weights, two bf16 "
+        "moments",
+    ),
+    Recipe(
+        "megatron-adam-bf16-remainders",
+        2,
+        4,
+        6,
+        "the same with store_param_remainders, its default with TransformerEngine 2.1 "
+        "or newer: the lower halves of fp32 master weights, two bf16 moments",
     ),
     Recipe(
         "primus-adam",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 DATA = Path(__file__).parent / "data"
-GOLDENS = sorted(DATA.glob("megatron_layers*.json"))
+GOLDENS = [*sorted(DATA.glob("megatron_layers*.json")), DATA / "megatron_state.json"]
 TESTS = Path(__file__).parents[2]
 
 

@@ -11,6 +11,7 @@ from shardproof.benchmarks.memory import main, run
 DATA = Path(__file__).parent / "data"
 GIVEN = json.loads((DATA / "megatron_layers.json").read_text())
 MORE = json.loads((DATA / "megatron_layers_more.json").read_text())
+MODELS = json.loads((DATA / "megatron_layers_models.json").read_text())
 FORMATS = {"bfloat16": "bf16", "float32": "fp32"}
 TOTALS = ("per_layer_saved", "per_layer_params", "saved_bytes", "params")
 
@@ -26,10 +27,11 @@ def in_other_pieces(case):
     """Whether the framework cuts or joins tensors that the ledger names as one.
 
     Without grouped products every expert has its own; a ring of keys and values sends
-    both in one tensor.
+    both in one tensor; states behind predicted tokens are joined for their projections.
     """
     several = case.get("experts", 1) > case.get("ep", 1)
-    return (several and not case.get("grouped")) or case.get("cp", 1) > 1
+    rings, joins = case.get("cp", 1) > 1, bool(case.get("mtp"))
+    return (several and not case.get("grouped")) or rings or joins
 
 
 def bytes_by_format(tensors):
@@ -40,10 +42,11 @@ def bytes_by_format(tensors):
 
 
 def test_all_cases_are_there():
-    assert (len(GIVEN), len(MORE)) == (149, 194)
+    assert (len(GIVEN), len(MORE), len(MODELS)) == (149, 194, 209)
+    assert len({entry["name"] for entry in [*GIVEN, *MORE, *MODELS]}) >= 12
 
 
-@pytest.mark.parametrize("entry", [*GIVEN, *MORE], ids=label)
+@pytest.mark.parametrize("entry", [*GIVEN, *MORE, *MODELS], ids=label)
 def test_case(entry):
     result = run([{"case": entry["case"]}])[0]
     expected, got, names = Counter(), Counter(), {}
