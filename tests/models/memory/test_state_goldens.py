@@ -66,6 +66,7 @@ def buffers_of(case, entry):
         edp=entry["edp"],
         sharded=case["distopt"],
         overlapped=case["distopt"],
+        first=held(case).embedding,
     )
 
 
@@ -83,7 +84,7 @@ def test_buffers(entry):
 
 @pytest.mark.parametrize("entry", CASES, ids=label)
 def test_optimizer_states(entry):
-    """A first rank holds its share to the byte, but for the padding within its range."""
+    """The share of a first rank to the byte, but for padding within its range."""
     case = entry["case"]
     state = State(
         architecture_of(case), dims_of(case), recipe_of(case), 1, kernels_of(case)
