@@ -8,8 +8,9 @@ single wrong byte changes the set.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -35,6 +36,7 @@ from shardproof.models.layout import (
     recompute_label,
 )
 from shardproof.models.problem import Problem, Training
+from shardproof.models.units import Bytes
 from shardproof.solver.domains import bind
 from shardproof.solver.feasible import NAMES, Engine, enumerate_feasible
 from shardproof.solver.peaks import Peaks
@@ -64,13 +66,13 @@ def words_of(problem: Problem, space: Space) -> dict[str, list[object]]:
     return words
 
 
-def row_of(found: dict[str, object]) -> Row:
+def row_of(found: dict[str, Any]) -> Row:
     """Write what the brute force found in the codes of the product."""
     chosen = found["recompute"]
     label = chosen if isinstance(chosen, str) else "+".join(chosen) or "none"
     coded = {axis: labels.index(str(found[axis])) for axis, labels in NAMED.items()}
     coded["recompute"] = recompute_code(label)
-    return tuple(int(coded.get(n, found[n])) for n in NAMES)  # type: ignore[call-overload]
+    return tuple(int(coded.get(n, found[n])) for n in NAMES)
 
 
 def peaks_of(problem: Problem, row: Row) -> list[int]:
@@ -95,7 +97,7 @@ def needs(problem: Problem, space: Space) -> dict[Row, int]:
 
 
 def with_device_of(problem: Problem, size: int) -> Problem:
-    device = replace(problem.cluster.device, hbm_bytes=size)
+    device = replace(problem.cluster.device, hbm_bytes=Bytes(size))
     return replace(problem, cluster=replace(problem.cluster, device=device))
 
 
@@ -149,12 +151,12 @@ class Choices:
 
     draw: st.DrawFn
 
-    def one(self, *values: object) -> object:
+    def one(self, *values: object) -> Any:
         return self.draw(st.sampled_from(values))
 
-    def changed(self, item: object, **values: tuple[object, ...]) -> object:
+    def changed(self, item: Any, **values: tuple[object, ...]) -> Any:
         drawn = {name: self.one(*options) for name, options in values.items()}
-        return replace(item, **drawn)  # type: ignore[type-var]
+        return replace(item, **drawn)
 
 
 def other_layer(choices: Choices, layer: Layer) -> Layer:
@@ -185,7 +187,7 @@ def other_architecture(choices: Choices, architecture: Architecture) -> Architec
     both = (False, True)
     kinds = {kind: other_layer(choices, kind) for kind in architecture.kinds}
     layers = tuple(kinds[layer] for layer in architecture.layers)
-    return choices.changed(
+    varied: Architecture = choices.changed(
         replace(architecture, layers=layers, max_positions=2048),
         mtp_layers=(0, 0, 1, 2),
         norm_bias=both,
@@ -194,6 +196,7 @@ def other_architecture(choices: Choices, architecture: Architecture) -> Architec
         final_norm=(True, True, False),
         head_bias=both,
     )
+    return varied
 
 
 @st.composite
@@ -217,9 +220,7 @@ def other_problems(draw: st.DrawFn) -> Drawn:
 
 @given(other_problems(), st.randoms(use_true_random=False))
 @settings(max_examples=80, deadline=None, suppress_health_check=SLOW)
-def test_every_rank_peaks_where_the_sentences_say(
-    drawn: Drawn, random: np.random.Generator
-) -> None:
+def test_every_rank_peaks_where_the_sentences_say(drawn: Drawn, random: Random) -> None:
     problem, space = drawn
     domains = bind(problem, space)
     columns = legal_points(domains).columns()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from oracles import memory, memory_kept, memory_state
@@ -24,7 +25,7 @@ TESTS = Path(__file__).parents[1]
 FILES = ("megatron_layers.json", "megatron_layers_more.json")
 
 
-def goldens() -> list[dict]:
+def goldens() -> list[dict[str, Any]]:
     """Golden cases of one layer with the kernels that the page takes by default.
 
     Rotation is not fused in any golden, and the head's rows play no part.
@@ -40,9 +41,9 @@ def goldens() -> list[dict]:
     ]
 
 
-def has_default_kernels(case: dict) -> bool:
+def has_default_kernels(case: dict[str, Any]) -> bool:
     found = kernels_of(case)
-    known = {"vocab_multiple": Kernels().vocab_multiple}
+    known: dict[str, Any] = {"vocab_multiple": Kernels().vocab_multiple}
     if found.is_te:
         known["flash"] = True  # a choice of local layers
     if not case.get("mla"):
@@ -50,7 +51,7 @@ def has_default_kernels(case: dict) -> bool:
     return replace(found, **known) == Kernels(rope_fusion=False)
 
 
-def run_of(case: dict) -> memory.Run:
+def run_of(case: dict[str, Any]) -> memory.Run:
     modules = case.get("recompute") or []
     config = memory.Config(
         **{n: case.get(n) or 1 for n in ("tp", "cp", "ep")},
@@ -73,15 +74,15 @@ def unfused_rotation(run: memory.Run) -> int:
     attention, chosen = run.model.layers[-1].attention, run.config.recompute
     if run.model.position != "rope" or "full" in chosen:
         return 0
-    plain = isinstance(attention, Attention)
-    width = attention.head_dim if plain else attention.rope_dim
     positions = exact(run.training.seq_len, run.config.cp)
-    again = "mla_up_proj" in chosen and not plain
-    return (4 if again else 4 * run.e) * positions * width
+    if isinstance(attention, Attention):
+        return 4 * run.e * positions * attention.head_dim
+    each = 4 if "mla_up_proj" in chosen else 4 * run.e
+    return each * positions * attention.rope_dim
 
 
 @pytest.mark.parametrize("entry", goldens(), ids=lambda entry: entry["name"])
-def test_a_layer_keeps_what_the_framework_kept(entry: dict) -> None:
+def test_a_layer_keeps_what_the_framework_kept(entry: dict[str, Any]) -> None:
     run = run_of(entry["case"])
     layer = run.model.layers[-1]
     kept = sum(memory_kept.kept(run, layer).values()) + unfused_rotation(run)
