@@ -25,6 +25,7 @@ RECIPES = {
     "megatron-adam": (2, 4, 12),
     "megatron-adam-bf16-grads": (2, 2, 12),
     "megatron-adam-bf16-state": (2, 4, 8),
+    "megatron-adam-bf16-remainders": (2, 4, 6),
     "primus-adam": (2, 2, 10),
     "adam-fp32": (4, 4, 8),
     "adam-bf16": (2, 2, 4),
