@@ -147,6 +147,17 @@ def memory(
     return partial(run, request, rank=rank, as_json=json)
 
 
+@app.command()
+def diff(
+    first: str = typer.Argument(metavar="A.json", help="From `memory ... --json`."),
+    second: str = typer.Argument(metavar="B.json", help="The same of another."),
+) -> Work:
+    """Say where the bytes of two configurations part, item by item."""
+    from .commands.diff import run
+
+    return partial(run, first, second)
+
+
 @app.command("enumerate")
 def enumerate_(
     model: o.Model,
