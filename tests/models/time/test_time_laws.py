@@ -29,7 +29,9 @@ ROUNDING = 1e-9
 def test_bound_is_never_above_simulation(case: Case) -> None:
     problem, profile, columns = case
     model = TimeModel(problem, profile)
-    assert (model.step_times(columns) <= model.refine(columns).step_time).all()
+    exact = model.refine(columns).step_time
+    # The last bits of sums in another order; Scores.bounds takes them off.
+    assert (model.step_times(columns) <= exact * (1 + 1e-12)).all()
 
 
 @MANY
