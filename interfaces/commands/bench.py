@@ -11,7 +11,6 @@ BENCHMARKS = {
     "legality": "judge configurations as Megatron does, and compare with its verdicts",
     "memory": "compare the ledger with recorded tensors, case by case",
     "pipeline": "print the rates of the pipeline simulator and the published idle",
-    "verdict": "ask the frameworks themselves and print agreement by rule and stage",
 }
 
 
