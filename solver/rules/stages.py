@@ -83,12 +83,18 @@ def chunk_layers(facts: Facts) -> tuple[Expr, ...]:
     loss = facts.on("account_for_loss_in_pipeline_split")
     chunks = d.pp * d.vpp
     even = exact_div(total((facts.sizes.layers, embedding, loss)), chunks)
-    ends = (total((even, product((n, -1)))) for n in (embedding, loss))
+    first, last = (total((even, product((n, -1)))) for n in (embedding, loss))
+    alone = total((first, product((loss, -1))))
+    counted = (
+        where(equals(chunks, 1), alone, first),
+        where(equals(chunks, 1), alone, last),
+        where(at_least(chunks, 3), even, 0),
+    )
     layers, stages = _middle(facts)
     middle = exact_div(maximum(layers, 0), maximum(stages, 1) * d.vpp)
     sized = (exact_div(maximum(_size(facts, n), 0), d.vpp) for n in (_FIRST, _LAST))
     by_size = (where(facts.sized, n, 0) for n in (middle, *sized))
-    by_count = (where(facts.sized, 0, maximum(n, 0)) for n in (even, *ends))
+    by_count = (where(facts.sized, 0, maximum(n, 0)) for n in counted)
     return (*by_size, *by_count)
 
 

@@ -24,6 +24,7 @@ from megatron.core.models.gpt import GPTModel
 from megatron.core.models.gpt import gpt_layer_specs as specs
 from megatron.core.pipeline_parallel import schedules
 from megatron.core.transformer.moe.experts import SequentialMLP
+from megatron.core.transformer.multi_token_prediction import MTPLossLoggingHelper
 from megatron.core.transformer.transformer_block import TransformerBlock
 
 from . import ask, configs, groups, modules, shims
@@ -205,6 +206,7 @@ def run(case: Mapping[str, Any], layers: Iterable[int]) -> None:
         for number in layers:
             _checkpoint(modules.of_one_stage(config), number)
     config = configs.transformer_config(case, **_changes(case))
+    MTPLossLoggingHelper.tracker = {}  # it outlives a model, and has its shape
     share = 4 * told.get("tp", 1)
     model = _model(config, case, 2 * share * config.context_parallel_size)
     wrapped = DistributedDataParallel(
