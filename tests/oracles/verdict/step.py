@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import megatron.core.tensor_parallel.random as random
 import torch
+import torch._dynamo
 from megatron.core.distributed import (
     DistributedDataParallel,
     DistributedDataParallelConfig,
@@ -95,6 +96,7 @@ def install() -> None:
         )
 
     SequentialMLP.forward = even
+    torch._dynamo.config.disable = True  # kernels are not compiled for no device
     # Asked by recomputation whether FP8 is on, also where it never was.
     random.FP8GlobalStateManager = types.SimpleNamespace(is_fp8_enabled=lambda: False)
     random.fp8_autocast = lambda **kwargs: contextlib.nullcontext()

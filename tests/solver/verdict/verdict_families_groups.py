@@ -15,7 +15,7 @@ _ANY = DENSE + MOE
 
 
 def _below_one(name: str, **wants: object) -> object:
-    return made({name: 1, **wants}, **{name: (0, 0, -1)})
+    return made({name: 1, **wants}, **{name: 0})
 
 
 def _world(rng: random.Random, case: Case) -> None:

@@ -215,7 +215,7 @@ RECOMPUTE = [
     Family(
         "recompute-mtp",
         made(
-            _PLAIN,
+            {"arch": ("dense-32", "dense-80", "moe-32", "moe-48"), "pp": (1, 2, 4, 8)},
             mtp_num_layers=(1, 2),
             recompute_granularity="full",
             recompute_method="uniform",
