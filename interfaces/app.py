@@ -235,7 +235,7 @@ def catalogue(
     add_help_option=False,
 )
 def bench(context: typer.Context, name: str = typer.Argument(metavar="NAME")) -> Work:
-    """Run a benchmark: legality, memory or pipeline, then its options."""
+    """Run a benchmark: legality, memory, pipeline or verdict, then its options."""
     from .commands.bench import run
 
     return partial(run, name, list(context.args))

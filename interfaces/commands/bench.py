@@ -11,6 +11,7 @@ BENCHMARKS = {
     "legality": "judge configurations as Megatron does, and compare with its verdicts",
     "memory": "compare the ledger with recorded tensors, case by case",
     "pipeline": "print the rates of the pipeline simulator and the published idle",
+    "verdict": "compare the rules with what the frameworks themselves answered",
 }
 
 
