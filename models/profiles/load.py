@@ -1,6 +1,7 @@
-"""Profiles that come with the package, one JSON file for each generation.
+"""Profiles that come with the package, one JSON file for each layer.
 
-A file gives for every factor its value and its source.
+A file gives for every factor its value and its source. ``index.json`` names the
+layers of each profile and the profile of each device.
 """
 
 from __future__ import annotations
@@ -10,89 +11,82 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from .profile import AttentionLaw, GemmLaw, LinkLaw, MemoryLaw, Profile, StackLaw
+from ..errors import InputError, unknown_name
+from .layer import KINDS
+from .layer_file import layer_of
+from .profile import assemble
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from ..cluster import Device
-
-_LAWS: dict[str, type[Any]] = {
-    "attention": AttentionLaw,
-    "memory": MemoryLaw,
-    "scale_up": LinkLaw,
-    "network": LinkLaw,
-    "stack": StackLaw,
-}
-#: Which file describes a device.
-_GENERATION = {
-    "a100-40": "ampere",
-    "a100-80": "ampere",
-    "h100": "hopper",
-    "h200": "hopper",
-    "h800": "hopper",
-    "b200": "blackwell",
-    "b300": "blackwell",
-    "gb200": "blackwell",
-    "gb300": "blackwell",
-    "mi300x": "cdna3",
-    "mi325x": "cdna3",
-    "mi350x": "cdna4",
-    "mi355x": "cdna4",
-}
-#: What stands in for a device without a file, by vendor.
-_STAND_IN = {"nvidia": "hopper", "amd": "cdna4"}
-#: Relative half-width where a stand-in's factors are used.
-_STAND_IN_BAND = 0.6
+    from .layer import Kind, Layer
+    from .profile import Profile
 
 
-def profile_of(device: Device) -> Profile:
+def profile_of(device: Device, *, stack: str = "", cluster: str = "") -> Profile:
     """Return the profile of a device.
 
-    A device without one takes the factors of its vendor's most common generation,
-    with a wide band and ``/generic`` behind the profile's name.
+    A device without one takes the factors of its vendor's most common device, with a
+    wide band and ``/generic`` behind the profile's name.
+
+    Parameters
+    ----------
+    device
+        Looked up by its name.
+    stack, cluster
+        Names of layers to take instead of the device's own.
     """
-    if generation := _GENERATION.get(device.name):
-        return load_profile(generation)
-    if device.vendor not in _STAND_IN:
-        raise InputError(
-            f"there is no profile for devices of vendor {device.vendor!r}; known: "
-            f"{', '.join(_STAND_IN)}"
-        )
-    known = load_profile(_STAND_IN[device.vendor])
+    index = _index()
+    name = index["devices"].get(device.name)
+    generic = name is None
+    if generic:
+        if device.vendor not in index["stand_in"]:
+            raise InputError(
+                f"there is no profile for devices of vendor {device.vendor!r}; known: "
+                f"{', '.join(index['stand_in'])}"
+            )
+        name = index["stand_in"][device.vendor]
+    known = load_profile(name, stack=stack, cluster=cluster)
+    if not generic:
+        return known
     from dataclasses import replace
 
-    return replace(known, name=f"{known.name}/generic", band=_STAND_IN_BAND)
+    band = max(known.band, float(index["stand_in_band"]))
+    return replace(known, name=f"{known.name}/generic", band=band)
 
 
 @cache
-def load_profile(name: str) -> Profile:
-    """Read one of the package's profiles by its name."""
-    text = files("shardproof.models.profiles").joinpath(f"data/{name}.json").read_text()
-    document = json.loads(text)
-    sources: dict[str, str] = {}
-    laws = {
-        section: law(**_values(document[section], section, sources))
-        for section, law in _LAWS.items()
-    }
-    gemm = {
-        precision: GemmLaw(**_values(entry, f"gemm.{precision}", sources))
-        for precision, entry in document["gemm"].items()
-    }
-    band = _values({"band": document["band"]}, "", sources)["band"]
-    return Profile(
-        name=document["name"],
-        gemm=gemm,
-        calibrated=document["calibrated"],
-        band=band,
-        sources=sources,
-        **laws,
-    )
+def load_profile(name: str, *, stack: str = "", cluster: str = "") -> Profile:
+    """Read one of the package's profiles by its name; layers given replace its own."""
+    layers = _index()["profiles"].get(name)
+    if layers is None:
+        raise unknown_name("profile", name, _index()["profiles"])
+    chosen = layers | ({"stack": stack} if stack else {})
+    chosen = chosen | ({"cluster": cluster} if cluster else {})
+    found = [load_layer(kind, chosen[kind]) for kind in KINDS]
+    return assemble(found, found[0].title if chosen == layers else "")
 
 
-def _values(
-    entries: dict[str, Any], section: str, sources: dict[str, str]
-) -> dict[str, float]:
-    """Take the values of a section and note their sources."""
-    for name, entry in entries.items():
-        sources[f"{section}.{name}" if section else name] = entry["source"]
-    return {name: float(entry["value"]) for name, entry in entries.items()}
+@cache
+def load_layer(kind: Kind, name: str) -> Layer:
+    """Read one of the package's layers."""
+    if name not in layer_names(kind):
+        raise unknown_name(f"{kind} layer", name, layer_names(kind))
+    return layer_of(json.loads((_data() / kind / f"{name}.json").read_text()), name)
+
+
+@cache
+def layer_names(kind: Kind) -> tuple[str, ...]:
+    """Return the names of the package's layers of a kind, sorted."""
+    found = (entry.name for entry in (_data() / kind).iterdir())
+    return tuple(sorted(n.removesuffix(".json") for n in found if n.endswith(".json")))
+
+
+@cache
+def _index() -> Any:
+    return json.loads((_data() / "index.json").read_text())
+
+
+def _data() -> Traversable:
+    return files("shardproof.models.profiles") / "data"
