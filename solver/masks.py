@@ -1,92 +1,106 @@
-"""Violation masks: which sets of rules the raw points of a space break.
+"""Sets of broken constraints as bits: classes of points, minimal masks, hitting sets.
 
-Over a space, a *correction* is a minimal set of rules without which some point
-is feasible, and a *conflict* a minimal set of rules that no point keeps at once.
-The minimal masks are the corrections; their minimal hitting sets the conflicts.
+Over a space, a *correction* is a minimal set of constraints without which some point
+is feasible, and a *conflict* a minimal set of constraints that no point keeps at
+once. The minimal masks are the corrections; their minimal hitting sets the conflicts.
 """
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ..models.expr import Evaluator
-from ..models.layout import DECIDED
-from .domains import INNER, Domains
-from .vector import derived, derived_equalities, spread
+from .vector import spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..models.expr import Array, Expr
 
-Masks = npt.NDArray[np.uint64]
-_SKELETON = tuple(n for n in DECIDED if n not in INNER)
-_BLOCK = ("pp", "vpp", "schedule", "split")
-_WHOLE = "whole"
+Labels = npt.NDArray[np.int64]
+#: Bits of one word; a mask is as many words as there are broken constraints.
+_WORD = 62
+_DENSE = 1 << 22
 
 
-def raw_blocks(domains: Domains) -> Iterator[dict[str, Array]]:
-    """Yield the raw product of the skeleton axes in blocks, with derived axes.
+def classes(
+    bodies: Sequence[Expr], rows: Mapping[str, Array], inner: Mapping[str, Array]
+) -> tuple[Labels, list[int]]:
+    """Sort the points of a block by the set of constraints that they break.
 
-    Points whose degrees do not multiply to the devices and the batch are no
-    configurations of this cluster, so they are left out, unless there are no
-    others; then derived axes are rounded down, and are at least 1.
+    Parameters
+    ----------
+    bodies
+        The constraints; bit ``i`` of a mask stands for the ``i``-th.
+    rows, inner
+        Skeletons, shape [n], and for each inner axis its codes, shape [k].
+
+    Returns
+    -------
+    labels
+        For each point the number of its class, shape [n, k of each inner axis].
+    masks
+        For each class the constraints that its points break, as bits.
     """
-    whole = any(len(_whole(table)["pp"]) for table in _product(domains))
-    for table in _product(domains):
-        kept = _whole(table) if whole else table
-        yield {n: c for n, c in kept.items() if n != _WHOLE}
-
-
-def _product(domains: Domains) -> Iterator[dict[str, Array]]:
-    rest = [n for n in _SKELETON if n not in _BLOCK]
-    combinations = list(product(*(domains.values[n] for n in rest)))
-    grid = np.asarray(combinations, np.int64).reshape(-1, len(rest))
-    equations = derived_equalities(domains)
-    for outer in product(*(domains.values[n] for n in _BLOCK)):
-        table = {n: grid[:, i] for i, n in enumerate(rest)}
-        for name, code in zip(_BLOCK, outer, strict=True):
-            table[name] = np.full(len(grid), code, np.int64)
-        for name in ("dp", "edp", "m"):
-            table[name] = np.maximum(derived(name, domains, table), 1)
-        evaluate, fits = Evaluator(table), np.ones(len(grid), np.int64)
-        for equation in equations:
-            fits = fits * evaluate(equation)
-        yield table | {_WHOLE: fits}
-
-
-def _whole(table: dict[str, Array]) -> dict[str, Array]:
-    keep = table[_WHOLE] != 0
-    return {n: c[keep] for n, c in table.items()}
-
-
-def violations(
-    bodies: list[Expr], table: Mapping[str, Array], inner: Mapping[str, Array]
-) -> Masks:
-    """Return for every point of a block the bits of the rules it breaks."""
-    evaluate = Evaluator(spread(table, inner))
-    result = np.zeros((1,) * (1 + len(inner)), np.uint64)
+    shape = (len(rows["pp"]), *(len(codes) for codes in inner.values()))
+    evaluate = Evaluator(spread(rows, inner))
+    by_row, by_point = _Words(), _Words()
     for bit, body in enumerate(bodies):
-        broken = (evaluate(body) == 0).astype(np.uint64) << np.uint64(bit)
-        result = result | broken
-    return result
+        broken = evaluate(body) == 0
+        if broken.any():
+            alone = broken.size in (1, shape[0]) and broken.shape[:1] != (1,)
+            (by_row if alone else by_point).add(bit, broken)
+    outer, outer_masks = by_row.labels((shape[0], *(1,) * len(inner)))
+    point, point_masks = by_point.labels((1,) * len(shape))
+    number = len(point_masks)
+    joint = np.broadcast_to(outer * number + point, shape)
+    present, labels = _compressed(joint, len(outer_masks) * number)
+    pairs = (divmod(int(p), number) for p in present)
+    return labels, [outer_masks[a] | point_masks[b] for a, b in pairs]
 
 
-def inner_grid(domains: Domains) -> dict[str, Array]:
-    """Return the inner axes, all values."""
-    return {n: np.asarray(domains.values[n], np.int64) for n in INNER}
+class _Words:
+    """Broken constraints as words of bits; only those that some point breaks."""
+
+    def __init__(self) -> None:
+        self._bits: list[list[int]] = []
+        self._words: list[npt.NDArray[np.int64]] = []
+
+    def add(self, bit: int, broken: npt.NDArray[np.bool_]) -> None:
+        if not self._bits or len(self._bits[-1]) == _WORD:
+            self._bits.append([])
+            self._words.append(np.zeros((1,) * broken.ndim, np.int64))
+        place = np.int64(len(self._bits[-1]))
+        self._words[-1] = self._words[-1] | broken.astype(np.int64) << place
+        self._bits[-1].append(bit)
+
+    def labels(self, shape: tuple[int, ...]) -> tuple[Labels, list[int]]:
+        """Number the distinct sets of words, and return their masks."""
+        labels, masks = np.zeros(shape, np.int64), [0]
+        for bits, word in zip(self._bits, self._words, strict=True):
+            values, index = np.unique(word, return_inverse=True)
+            joint = labels * len(values) + index.reshape(word.shape)
+            present, labels = _compressed(joint, len(masks) * len(values))
+            pairs = [divmod(int(p), len(values)) for p in present]
+            masks = [masks[a] | _spread_bits(int(values[b]), bits) for a, b in pairs]
+        return labels, masks
 
 
-def varying(domains: Domains) -> list[tuple[str, Expr]]:
-    """Return the rules that some point breaks, by id."""
-    found = [(r.id, b) for r, b in domains.rules if b.constant is None or not b.lo]
-    if len(found) > 62:
-        raise AssertionError("a mask holds at most 62 rules and memory")
-    return found
+def _compressed(joint: Labels, size: int) -> tuple[Labels, Labels]:
+    """Return the labels in use, and each point's place among them."""
+    if size > _DENSE:
+        present, index = np.unique(joint, return_inverse=True)
+        return present, index.reshape(joint.shape).astype(np.int64)
+    seen = np.zeros(size, bool)
+    seen[joint] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[joint]
+
+
+def _spread_bits(word: int, bits: Sequence[int]) -> int:
+    return sum(1 << bit for i, bit in enumerate(bits) if word >> i & 1)
 
 
 def minimal(masks: Iterable[int]) -> list[int]:

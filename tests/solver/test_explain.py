@@ -8,21 +8,26 @@ import numpy as np
 import pytest
 from strategies import plain_problem
 
-from shardproof.models.expr import values
+from shardproof.models.expr import Axis, axis, equals, values
 from shardproof.models.layout import DECIDED
 from shardproof.models.problem import Problem
 from shardproof.solver.domains import Domains, bind
 from shardproof.solver.explain import MEMORY, explain
-from shardproof.solver.masks import hitting_sets, minimal
+from shardproof.solver.masks import classes, hitting_sets, minimal
 from shardproof.solver.peaks import Peaks
 from shardproof.solver.space import Space
 
 
 def broken_sets(domains: Domains) -> dict[frozenset[str], int]:
-    """Loop over all raw points; for each set of broken rules the least lacking."""
-    problem, found = domains.problem, {}
+    """Loop over all raw points; for each set of broken constraints the least lacking.
+
+    Pins are constraints. Points whose degrees do not multiply are left out, but for
+    those that keep every pin where no other one does.
+    """
+    problem, space = domains.problem, domains.space
+    wide = bind(replace(problem, pins={}), space)
     points = []
-    for codes in product(*(domains.values[n] for n in DECIDED)):
+    for codes in product(*(wide.values[n] for n in DECIDED)):
         point = dict(zip(DECIDED, codes, strict=True))
         world = problem.cluster.world_size
         point["dp"] = max(world // (point["tp"] * point["pp"] * point["cp"]), 1)
@@ -30,20 +35,28 @@ def broken_sets(domains: Domains) -> dict[frozenset[str], int]:
         batch = problem.training.global_batch
         point["m"] = max(batch // (point["mbs"] * point["dp"]), 1)
         points.append(point)
+    inside = [p for p in points if not left(p, problem)]
     whole = [p for p in points if multiplies(p, problem)]
-    points = whole or points
-    columns = {n: np.array([p[n] for p in points]) for n in points[0]}
-    memory = Peaks(domains)
+    if not any(multiplies(p, problem) for p in inside):
+        whole = [*whole, *inside]
+    columns = {n: np.array([p[n] for p in whole]) for n in whole[0]}
+    memory = Peaks(wide)
     lacking = memory.of_columns(columns) - memory.limit
-    bodies = [body for _, body in domains.rules]
-    for point, missing in zip(points, lacking.tolist(), strict=True):
+    bodies = [body for _, body in wide.rules]
+    found: dict[frozenset[str], int] = {}
+    for point, missing in zip(whole, lacking.tolist(), strict=True):
         truth = values(bodies, point)
-        broken = {r.id for (r, _), t in zip(domains.rules, truth, strict=True) if not t}
+        broken = {r.id for (r, _), t in zip(wide.rules, truth, strict=True) if not t}
         if missing > 0:
             broken.add(MEMORY)
-        key, least = frozenset(broken), max(missing, 0)
+        key, least = frozenset(broken | left(point, problem)), max(missing, 0)
         found[key] = min(found.get(key, least), least)
     return found
+
+
+def left(point: dict[str, int], problem: Problem) -> set[str]:
+    """The pins that a point does not keep."""
+    return {f"pin:{n}" for n, codes in problem.pins.items() if point[n] not in codes}
 
 
 def multiplies(p: dict[str, int], problem: Problem) -> bool:
@@ -112,11 +125,23 @@ def test_no_conflict_is_overlooked(case: dict[str, object]) -> None:
 
 def test_a_witness_breaks_exactly_its_correction() -> None:
     domains = infeasible(CASES[2])
+    wide = bind(replace(domains.problem, pins={}), domains.space)
     for correction in explain(domains).corrections:
         point = correction.witness.point()
-        truth = values([b for _, b in domains.rules], point)
-        broken = [r.id for (r, _), t in zip(domains.rules, truth, strict=True) if not t]
-        assert set(broken) == set(correction.rules) - {MEMORY}
+        truth = values([b for _, b in wide.rules], point)
+        broken = [r.id for (r, _), t in zip(wide.rules, truth, strict=True) if not t]
+        lifted = left(point, domains.problem)
+        assert set(broken) | lifted == set(correction.rules) - {MEMORY}
+
+
+def test_a_pin_is_a_constraint_that_can_be_given_up() -> None:
+    """Two chunks on one rank: free vpp or pp, or drop the rules."""
+    answer = explain(infeasible(CASES[2]))
+    ways = {c.rules for c in answer.corrections}
+    assert ("pin:vpp",) in ways
+    assert all("pin:vpp" not in rules for rules in ways - {("pin:vpp",)})
+    (clash,) = [c for c in answer.clashes if c.rule == "pin:vpp"]
+    assert clash.sentence == "vpp=2 is pinned; the space also has 1"
 
 
 def test_clashes_speak_in_sentences() -> None:
@@ -124,6 +149,23 @@ def test_clashes_speak_in_sentences() -> None:
     assert answer.missing_bytes is not None
     assert [c.rule for c in answer.clashes] == [MEMORY]
     assert f"{answer.missing_bytes:,} too many" in answer.clashes[0].sentence
+
+
+def test_a_mask_holds_any_number_of_rules() -> None:
+    """Two hundred constraints, of rows, of inner choices, and of both."""
+    a, b = axis(Axis("pp", tuple(range(8)))), axis(Axis("recompute", (0, 1, 2)))
+    bodies = []
+    for i in range(200):
+        bodies.append(
+            [equals(a, i % 8), equals(b, i % 3), equals(a + b, i % 10)][i % 3]
+        )
+    rows, inner = {"pp": np.arange(8)}, {"recompute": np.arange(3)}
+    labels, masks = classes(bodies, rows, inner)
+    assert len(set(masks)) == len(masks) == labels.max() + 1
+    for pp, recompute in product(range(8), range(3)):
+        truth = values(bodies, {"pp": pp, "recompute": recompute})
+        expected = sum(1 << i for i, holds in enumerate(truth) if not holds)
+        assert masks[labels[pp, recompute]] == expected
 
 
 def test_hitting_sets_meet_every_mask() -> None:
