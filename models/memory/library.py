@@ -1,0 +1,157 @@
+"""What libraries hold on a rank beside the ledger's tensors, each a named item.
+
+Sources: the code of TransformerEngine, PyTorch, FlashAttention and Megatron-LM where
+it gives a size; otherwise published peaks, see ``models/profiles/memory.json``.
+
+Letters: n tokens of a sequence shard, s sequence length, b micro-batch, a heads,
+d head dim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from ..architecture import Attention, LatentAttention
+from ..expr import value
+from .entries import Entry, Recompute
+from .library_constants import constants
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..architecture import Layer
+    from ..stages import Stage
+    from .entries import Entries
+    from .model import MemoryModel
+
+Backend = Literal["fused", "flash", "unfused"]
+FUSED: Final = "fused"
+FLASH: Final = "flash"
+UNFUSED: Final = "unfused"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Software:
+    """What runs a model, as far as it holds memory of its own.
+
+    Attributes
+    ----------
+    generation
+        The device's instruction set, such as ``sm90``: libraries choose by it.
+    attention
+        ``fused`` is cuDNN's or FlashAttention 3, ``flash`` FlashAttention 2,
+        ``unfused`` keeps the scores.
+    deterministic
+        Whether only deterministic kernels run.
+    masks
+        Whether the data loader makes an attention mask for each micro-batch.
+    grouped
+        Whether experts run as grouped matrix products.
+    deferred
+        Micro-batches whose gradient of the logits waits for a bubble.
+    group
+        Micro-batches in a group of the interleaved order, None for pp.
+    instances
+        Copies of the distributed optimizer's shards.
+    """
+
+    generation: str = "sm90"
+    attention: Backend = "fused"
+    deterministic: bool = False
+    masks: bool = False
+    grouped: bool = True
+    deferred: int = 0
+    group: int | None = None
+    instances: int = 1
+
+
+class Held(NamedTuple):
+    """A named number of bytes, and where the number comes from."""
+
+    name: str
+    bytes: int
+    source: str
+
+
+def backend(generation: str, *, deterministic: bool) -> Backend:
+    """Return the attention that TransformerEngine chooses if left to itself.
+
+    cuDNN's attention is preferred from compute capability 9.0 on; on 10.0 it has no
+    deterministic backward, and before 9.0 FlashAttention 2 is preferred (its
+    ``get_attention_backend``).
+    """
+    if generation == "sm90" or (generation == "sm100" and not deterministic):
+        return FUSED
+    return FLASH
+
+
+def workspaces(model: MemoryModel, stage: Stage, software: Software) -> Iterator[Held]:
+    """Yield the workspaces of a rank's matrix products.
+
+    PyTorch keeps one for each handle and stream: two, for forward and backward run on
+    threads of their own, where anything but TransformerEngine multiplies matrices.
+    """
+    sizes = constants()
+    name = "deterministic" if software.deterministic else software.generation
+    own = software.attention == UNFUSED or any(chunk.head for chunk in stage)
+    routed = any(
+        n and kind.is_moe
+        for chunk in stage
+        for n, kind in zip(chunk.layers, model.architecture.kinds, strict=True)
+    )
+    kernels = model.context.kernels
+    if own or routed or not kernels.is_te:
+        each = sizes.cublas(name)
+        yield Held("cuBLAS workspaces", 2 * each.bytes, each.source)
+    if kernels.is_te:
+        each = sizes.engine(software.generation)
+        yield Held("TransformerEngine's workspace", each.bytes, each.source)
+        if routed and software.grouped:
+            streams = 4 * each.bytes
+            yield Held("workspaces of grouped products", streams, each.source)
+
+
+def batches(model: MemoryModel, stage: Stage, software: Software) -> Iterator[Held]:
+    """Yield the masks of the batches that each chunk's data loader holds.
+
+    Two for each chunk of a rank with an end: the one in use and the next.
+    """
+    ends = any(chunk.embedding or chunk.head for chunk in stage)
+    if software.masks and ends:
+        training, dims = model.context.training, model.dims
+        tokens = value(dims.mbs, {}) * training.seq_len
+        mask = tokens * training.seq_len // value(dims.cp, {})
+        source = "Megatron-LM, get_ltor_masks_and_position_ids: one byte for each pair"
+        yield Held("attention masks of two batches", 2 * len(stage) * mask, source)
+
+
+def layer_extras(
+    model: MemoryModel, layer: Layer, recompute: Recompute, software: Software
+) -> Entries:
+    """Yield what libraries keep of one micro-batch in one layer."""
+    if recompute.full or "core_attn" in recompute or software.attention != FLASH:
+        return
+    attention, units = layer.attention, model.context.units
+    if isinstance(attention, Attention):
+        width = attention.heads * attention.head_dim
+    else:
+        assert isinstance(attention, LatentAttention)
+        width = attention.heads * attention.v_dim
+    several = value(model.dims.mbs, {}) > 1
+    if several and model.context.kernels.is_te:
+        # FlashAttention 2 wants sequences first; its output is turned round again.
+        name = "attention output before it is turned"
+        shape, dtype = f"[b, s, {width}/tp]", model.context.dtype
+        yield Entry(name, dtype, shape, width, units.tokens_tp)
+
+
+def deferred_logits(model: MemoryModel, software: Software) -> Iterator[Held]:
+    """Yield gradients of the logits, and the projection's inputs, that wait."""
+    if software.deferred:
+        units, rows = model.context.units, model.state.rows
+        logits = value(units.logits(rows).times(2), {})
+        inputs = value(units.tokens.times(2 * model.context.hidden), {})
+        source = "Megatron-LM --defer-embedding-wgrad-compute"
+        name = "deferred gradients of the logits"
+        yield Held(name, software.deferred * (logits + inputs), source)
