@@ -133,6 +133,7 @@ def kernels_of(case: Case) -> Kernels:
         capacity=float(capacity).as_integer_ratio() if capacity else None,
         distributed_inputs=bool(case.get("rc_dist", False)),
         latent_norm=bool(case.get("qk_ln", False)),
+        latent_bias=bool(case.get("bias", False)),
         parameter_bytes=4 if case.get("dtype") == "float32" else 2,
         vocab_multiple=1,
     )

@@ -90,11 +90,16 @@ def _attention(
 
 
 def _latent(
-    arch: Architecture, attention: LatentAttention, norms: list[Tensor], inner: bool
+    arch: Architecture,
+    attention: LatentAttention,
+    norms: list[Tensor],
+    *,
+    inner: bool,
+    bias: bool,
 ) -> list[Tensor]:
     h, heads = arch.hidden, attention.heads
     queries = heads * (attention.nope_dim + attention.rope_dim)
-    tensors = [*norms, *_projection(arch, heads * attention.v_dim, bias=False)]
+    tensors = [*norms, *_projection(arch, heads * attention.v_dim, bias)]
     if attention.q_rank is None:
         tensors.append(Tensor("linear_q_proj.weight", (queries, h), "column"))
     else:
@@ -146,7 +151,11 @@ def _experts(h: int, moe: MoE) -> list[Tensor]:
 
 
 def layer_tensors(
-    architecture: Architecture, layer: Layer, *, latent_norm: bool = True
+    architecture: Architecture,
+    layer: Layer,
+    *,
+    latent_norm: bool = True,
+    latent_bias: bool = False,
 ) -> tuple[Tensor, ...]:
     """Return the parameters of one decoder layer, in Megatron-Core's order.
 
@@ -162,6 +171,8 @@ def layer_tensors(
         One of its layers.
     latent_norm
         Whether latent attention norms its compressed queries and keys.
+    latent_bias
+        Whether its output projection has a bias, which no published model's has.
     """
     h = architecture.hidden
     norms = [_norm(architecture, f"norm{index}", h) for index in range(layer.norms)]
@@ -169,7 +180,10 @@ def layer_tensors(
     if isinstance(layer.attention, Attention):
         tensors += _attention(architecture, layer.attention, norms[0])
     else:
-        tensors += _latent(architecture, layer.attention, norms[0], latent_norm)
+        latent, inner = layer.attention, latent_norm
+        tensors += _latent(
+            architecture, latent, norms[0], inner=inner, bias=latent_bias
+        )
     for norm in norms[1:]:
         tensors += norm
     network = layer.feed_forward
@@ -202,18 +216,22 @@ def head_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
     return tuple(tensors)
 
 
-def mtp_tensors(architecture: Architecture) -> tuple[Tensor, ...]:
+def mtp_tensors(
+    architecture: Architecture, *, latent_norm: bool = True, latent_bias: bool = False
+) -> tuple[Tensor, ...]:
     """Return the parameters of one multi-token-prediction layer.
 
     Two norms, a projection of token and state onto the hidden width, a decoder
     layer of the last layer's kind and a final norm; embedding and output projection
-    are the model's own.
+    are the model's own. The parameters are those of ``layer_tensors``.
     """
     arch = architecture
     h = arch.hidden
     tensors = _norm(arch, "enorm", h) + _norm(arch, "hnorm", h)
     tensors.append(Tensor("eh_proj.weight", (h, 2 * h), "column"))
-    tensors += layer_tensors(arch, arch.layers[-1])
+    tensors += layer_tensors(
+        arch, arch.layers[-1], latent_norm=latent_norm, latent_bias=latent_bias
+    )
     tensors += _norm(arch, "final_layernorm", h)
     return tuple(tensors)
 

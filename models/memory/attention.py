@@ -53,16 +53,18 @@ def score_entries(context: Context, heads: int) -> Entries:
         yield Entry("attention dropout mask", "bool", shape, numbers, unit)
 
 
-def output_entries(context: Context, heads: int, width: int) -> Entries:
+def output_entries(
+    context: Context, heads: int, width: int, *, checkpointed: bool
+) -> Entries:
     """Yield the output projection's input, and attention's own if exchanged after.
 
     Exchanging heads for tokens (all-to-all context parallelism) makes a second
-    tensor of the output, while attention keeps the first.
+    tensor of the output, while attention keeps the first unless it is checkpointed.
     """
     dtype, units = context.dtype, context.units
     shape, numbers = f"[n, a/tp * {width}]", heads * width
     yield Entry("attention output", dtype, shape, numbers, units.tokens_tp)
-    if context.kernels.context_parallel == "a2a":
+    if context.kernels.context_parallel == "a2a" and not checkpointed:
         name = "attention output before its exchange"
         yield Entry(name, dtype, shape, numbers, units.exchanged_tp)
 
@@ -173,4 +175,4 @@ def attention_entries(
         yield Entry("mask type of recomputed attention", "int32", "[1]", 1, once)
     else:
         yield from score_entries(context, a)
-    yield from output_entries(context, a, d)
+    yield from output_entries(context, a, d, checkpointed=checkpointed)

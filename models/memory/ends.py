@@ -69,6 +69,8 @@ def mtp_entries(context: Context, recompute: Recompute) -> Entries:
     layer = context.architecture.layers[-1]
     yield from embedding_entries(context)
     yield Entry("tokens moved by one", "int64", "[n]", 1, units.whole)
+    if context.architecture.position == "learned":
+        yield Entry("positions moved by one", "int64", "[n]", 1, units.tokens)
     yield Entry("token norm input", dtype, f"[T, {h}]", h, units.shard)
     yield Entry("state norm input", dtype, f"[T, {h}]", h, units.shard)
     yield Entry("loss mask moved by one", "fp32", "[n]", 1, units.tokens)

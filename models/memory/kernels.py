@@ -55,6 +55,8 @@ class Kernels:
         (``--distribute-saved-activations``; not with sequence parallelism).
     latent_norm
         Whether multi-head latent attention norms its compressed queries and keys.
+    latent_bias
+        Whether the output projection of latent attention has a bias.
     parameter_bytes
         Bytes of a number in weights and activations: 2, or 4 for fp32.
     vocab_multiple
@@ -77,6 +79,7 @@ class Kernels:
     gradient_fusion: bool = True
     distributed_inputs: bool = False
     latent_norm: bool = True
+    latent_bias: bool = False
     parameter_bytes: int = 2
     vocab_multiple: int = VOCAB_MULTIPLE
 

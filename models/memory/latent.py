@@ -51,6 +51,18 @@ def _recomputed_inputs(context: Context, attention: LatentAttention) -> Entries:
         yield Entry("rotary table", "fp32", f"[s, 1, 1, {rope}]", rope, units.positions)
 
 
+def _sent_round(context: Context, attention: LatentAttention) -> Entries:
+    """Yield what a ring of keys and values keeps though both are recomputed.
+
+    The ring joins them in a tensor of its own, which attention keeps.
+    """
+    if context.kernels.context_parallel == "p2p":
+        wide = attention.nope_dim + attention.rope_dim + attention.v_dim
+        numbers, unit = attention.heads * wide, context.units.exchanged_tp
+        name, shape = "keys and values sent round", f"[n, a/tp, {wide}]"
+        yield Entry(name, context.dtype, shape, numbers, unit)
+
+
 def latent_entries(
     context: Context, attention: LatentAttention, recompute: Recompute
 ) -> Entries:
@@ -59,6 +71,8 @@ def latent_entries(
     unit = units.tokens_tp
     if "mla_up_proj" in recompute:
         yield from _recomputed_inputs(context, attention)
+        if "core_attn" not in recompute:
+            yield from _sent_round(context, attention)
     else:
         if attention.q_rank is not None:
             yield from _up_projection(context, "queries", attention.q_rank, 0)
@@ -70,9 +84,10 @@ def latent_entries(
         yield Entry("keys", dtype, f"[n, a/tp, {wide}]", a * wide, unit)
         v = attention.v_dim
         yield Entry("values", dtype, f"[n, a/tp, {v}]", a * v, unit)
-    if "core_attn" in recompute:
+    checkpointed = "core_attn" in recompute
+    if checkpointed:
         name = "mask type of recomputed attention"
         yield Entry(name, "int32", "[1]", 1, units.once)
     else:
         yield from score_entries(context, a)
-    yield from output_entries(context, a, attention.v_dim)
+    yield from output_entries(context, a, attention.v_dim, checkpointed=checkpointed)

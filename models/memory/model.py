@@ -70,6 +70,7 @@ class MemoryModel:
             training.optimizer,
             kernels.vocab_multiple,
             kernels.latent_norm,
+            kernels.latent_bias,
         )
         self._tallies: dict[Moment, Tally] = {}
         self._cached: dict[tuple[frozenset[int], bool], Expr] = {}

@@ -80,6 +80,13 @@ def _permutation(context: Context, moe: MoE, rows: Unit, sent: Unit) -> Entries:
         yield Entry("indices of routing weights", "int64", "[R/etp]", 1, sent)
         return
     dtype = _router_dtype(context)
+    if context.kernels.dispatcher == "allgather":
+        # Of all ranks' tokens, for a rank's own experts.
+        gathered, shape = units.shard_etp, f"[{e}/ep, T etp ep]"
+        yield Entry("routing weights", dtype, shape, e, gathered)
+        yield Entry("routing map", "bool", shape, e, gathered)
+        yield Entry("sorted token indices", "int64", "[R]", 1, rows)
+        return
     yield Entry("routing weights", dtype, f"[{e}, T]", e, unit)
     yield Entry("routing map", "bool", f"[{e}, T]", e, unit)
     yield Entry("sorted token indices", "int64", f"[T {k}]", k, unit)

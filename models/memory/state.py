@@ -58,6 +58,8 @@ class State:
         The vocabulary is padded to a multiple of this times tp.
     latent_norm
         Whether latent attention norms its compressed queries and keys.
+    latent_bias
+        Whether its output projection has a bias.
     """
 
     architecture: Architecture
@@ -65,6 +67,7 @@ class State:
     optimizer: str
     vocab_multiple: int
     latent_norm: bool = True
+    latent_bias: bool = False
 
     @cached_property
     def rows(self) -> Expr:
@@ -77,8 +80,11 @@ class State:
 
     def layer(self, kind: Layer) -> Numbers:
         """Count the numbers of a layer by kind of sharding."""
-        inner = self.latent_norm
-        return numbers(layer_tensors(self.architecture, kind, latent_norm=inner))
+        return numbers(layer_tensors(self.architecture, kind, **self._latent))
+
+    @property
+    def _latent(self) -> dict[str, bool]:
+        return {"latent_norm": self.latent_norm, "latent_bias": self.latent_bias}
 
     @cached_property
     def _ends(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
@@ -87,16 +93,21 @@ class State:
         return (
             numbers(embedding_tensors(arch)),
             numbers(head_tensors(arch)),
-            numbers(mtp_tensors(arch)),
+            numbers(mtp_tensors(arch, **self._latent)),
             numbers(words),
         )
+
+    @cached_property
+    def _embedding_norm(self) -> Numbers:
+        norm = (t for t in embedding_tensors(self.architecture) if "norm" in t.name)
+        return numbers(norm)
 
     def numbers(self, stage: Stage) -> Numbers:
         """Count a rank's numbers by kind of sharding, before division.
 
         Tied embeddings are one tensor where both ends share a rank. A rank of
-        multi-token prediction embeds tokens itself, with a copy of the word
-        embeddings unless it holds them already.
+        multi-token prediction embeds tokens itself, with a copy of the word and
+        position embeddings unless it holds them already.
         """
         embedding, head, mtp, words = self._ends
         found: Numbers = Counter()
@@ -114,7 +125,7 @@ class State:
         if last:
             found.update(head)
         if predicts and not first:
-            found.update(words)
+            found.update(embedding - self._embedding_norm)
         if self.architecture.tied and last and (first or predicts):
             found.subtract(words)
         return found

@@ -89,6 +89,12 @@ class Units:
         return Unit(self._batch, self.dims.cp * self._u)
 
     @cached_property
+    def shard_etp(self) -> Unit:
+        """T etp: tokens of the ranks that share an expert's parts."""
+        numerator = product((self._batch, self.dims.etp))
+        return Unit(numerator, self.shard.divisor)
+
+    @cached_property
     def positions(self) -> Unit:
         """Positions of a sequence on one rank, whatever the micro-batch."""
         return Unit(as_expr(self.seq_len), self.dims.cp)

@@ -221,6 +221,10 @@ def recompute_projections_up(run: Run, att: LatentAttention, tensors: Tensors) -
     tensors["compressed keys and values"] = run.e * run.T * rank
     if run.config.sp:
         tensors["gathered rotary keys"] = run.e * run.n * att.rope_dim
+    if run.config.cp > 1 and "core_attn" not in run.config.recompute:
+        wide = att.heads * (att.nope_dim + att.rope_dim + att.v_dim)
+        sent = exact(run.e * run.n * wide, run.config.tp)
+        tensors["keys and values sent round"] = sent
 
 
 def layer_moment(run: Run, layer: Layer) -> int:
@@ -264,6 +268,8 @@ def mtp(run: Run) -> int:
     wide = run.e * run.h
     total = embedding(run) + (8 * run.n if run.config.tp == 1 else 0)
     total += 2 * wide * run.T + 8 * run.n + 4
+    if run.model.position == "learned":
+        total += 8 * run.n
     if run.training.cross_entropy == "te-fused" and run.config.mbs == 1:
         total += 8 * run.n
     if "full" in run.config.recompute:

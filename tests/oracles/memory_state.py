@@ -152,9 +152,9 @@ def ends(run: Run, *, first: bool, last: bool) -> Count:
     model, table = run.model, run.rows * run.h
     embeds = first or (last and model.mtp_layers > 0)
     numbers = table if embeds else 0
+    if embeds and model.position == "learned":
+        numbers += model.max_positions * run.h
     if first:
-        learned = model.position == "learned"
-        numbers += model.max_positions * run.h if learned else 0
         numbers += norm(run, run.h) if model.embedding_norm else 0
     if last:
         numbers += norm(run, run.h) if model.final_norm else 0

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+Items = dict[str, Any]
+
+
 def _key(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
@@ -49,18 +52,30 @@ class Kept:
     def __exit__(self, *error: object) -> None:
         self._hooks.__exit__(*error)
 
-    def items(self) -> list[dict[str, Any]]:
+    def items(self) -> list[Items]:
         """Return equal tensors together, the largest first, none without bytes."""
         alive = ((found["storage"](), found) for found in list(self._found.values()))
-        count = Counter(
+        return _listed(
             (found["dtype"], found["shape"], storage.nbytes())
             for storage, found in alive
             if storage is not None and storage.nbytes()
         )
-        largest_first = sorted(
-            count.items(), key=lambda item: (-item[0][2] * item[1], str(item[0]))
-        )
-        return [
-            {"n": n, "dtype": dtype, "shape": list(shape), "nbytes": size}
-            for (dtype, shape, size), n in largest_first
-        ]
+
+
+def _listed(tensors: Iterable[tuple[str, tuple[int, ...], int]]) -> list[Items]:
+    largest_first = sorted(
+        Counter(tensors).items(), key=lambda item: (-item[0][2] * item[1], str(item[0]))
+    )
+    return [
+        {"n": n, "dtype": dtype, "shape": list(shape), "nbytes": size}
+        for (dtype, shape, size), n in largest_first
+    ]
+
+
+def items_of(tensors: Iterable[torch.Tensor]) -> list[Items]:
+    """Return tensors that each have a storage, equal ones together."""
+    return _listed(
+        (str(t.dtype).removeprefix("torch."), tuple(t.shape), t.nbytes)
+        for t in tensors
+        if t.nbytes
+    )

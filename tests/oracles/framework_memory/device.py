@@ -56,7 +56,7 @@ class _Stream:
 class _Properties:
     """Properties of one H100, asked by kernels' launch code only."""
 
-    major, minor = 9, 0
+    major, minor = 9, 0  # of ``use_capability``
     multi_processor_count = 132
     name = "H100"
     total_memory = 80 << 30
@@ -84,6 +84,11 @@ def _type(self: Any, *args: Any, **kwargs: Any) -> Any:
     return answer.replace("torch.", "torch.cuda.")
 
 
+def use_capability(major: int) -> None:
+    """Answer as a device of this generation: 9 Hopper, 10 Blackwell."""
+    _Properties.major = major
+
+
 def install() -> None:
     """Replace the calls of ``torch.cuda`` that the frameworks make by the way.
 
@@ -97,7 +102,7 @@ def install() -> None:
         "current_device": _constant(CPU),
         "get_device_name": _constant("H100"),
         "get_device_properties": _constant(_Properties),
-        "get_device_capability": _constant((9, 0)),
+        "get_device_capability": lambda *_: (_Properties.major, _Properties.minor),
         "get_rng_state": _constant(state),
         "set_rng_state": _constant(None),
         "manual_seed": _constant(None),
@@ -114,6 +119,7 @@ def install() -> None:
         setattr(torch.cuda, name, stand_in)
     for name in ("get_rng_state", "set_rng_state"):
         setattr(torch.cuda.random, name, replaced[name])
+    torch.version.cuda = "12.9"  # from which all formats in eight bits are supported
     torch.Tensor.cuda = lambda self, *args, **kwargs: self
     torch.Tensor.record_stream = _constant(None)
     torch.Tensor.type = _type

@@ -93,12 +93,13 @@ def load(root: Any) -> None:
     sys.meta_path.insert(0, _Engine(root))
     _answer_version(version)
 
-    from . import engine_kernels
+    from . import engine_formats, engine_kernels
 
     engine_kernels.install()
     common = importlib.import_module(f"{NAME}.common")
     common.load_framework_extension = lambda name: None  # type: ignore[attr-defined]
     package.pytorch = importlib.import_module(f"{NAME}.pytorch")  # type: ignore[attr-defined]
+    engine_formats.install()
     extensions = importlib.import_module(f"{NAME}.pytorch.cpp_extensions")
     extensions.__getattr__ = engine_kernels.missing  # type: ignore[method-assign]
     utils = importlib.import_module(

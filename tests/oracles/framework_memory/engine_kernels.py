@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from . import engine_formats as formats
+
 _MODULE = types.ModuleType("transformer_engine_torch")
 _TRITON_MODULES = (
     "",
@@ -140,12 +142,16 @@ def _rows(x: torch.Tensor) -> torch.Tensor:
     return x.new_empty(x.numel() // x.shape[-1], dtype=torch.float32)
 
 
-def _layernorm_fwd(x: Any, weight: Any, bias: Any, eps: Any, out: Any, *_: Any) -> Any:
-    return torch.empty_like(x) if out is None else out, _rows(x), _rows(x)
+def _layernorm_fwd(
+    x: Any, weight: Any, bias: Any, eps: Any, out: Any, quantizer: Any, *_: Any
+) -> Any:
+    return formats.normed(x, out, quantizer), _rows(x), _rows(x)
 
 
-def _rmsnorm_fwd(x: Any, weight: Any, eps: Any, out: Any, *_: Any) -> Any:
-    return torch.empty_like(x) if out is None else out, None, _rows(x)
+def _rmsnorm_fwd(
+    x: Any, weight: Any, eps: Any, out: Any, quantizer: Any, *_: Any
+) -> Any:
+    return formats.normed(x, out, quantizer), None, _rows(x)
 
 
 def _generic_gemm(*args: Any, **kwargs: Any) -> Any:
@@ -153,10 +159,11 @@ def _generic_gemm(*args: Any, **kwargs: Any) -> Any:
     a, a_transposed, b, b_transposed, out, _, dtype, bias = args[:8]
     grad = args[11]
     dtype = b.dtype if dtype is None else _FORMATS[DType(int(dtype))]
-    width = a.shape[0] if a_transposed else a.shape[1]
-    shape = (b.shape[-1], width) if b_transposed else (*b.shape[:-1], width)
-    out = b.new_empty(shape, dtype=dtype) if out is None else out
-    bias_grad = b.new_empty(width, dtype=dtype) if grad and bias is not None else None
+    left, right = formats.shape_of(a), formats.shape_of(b)
+    width = left[0] if a_transposed else left[1]
+    shape = (right[-1], width) if b_transposed else (*right[:-1], width)
+    out = torch.empty(shape, dtype=dtype) if out is None else out
+    bias_grad = torch.empty(width, dtype=dtype) if grad and bias is not None else None
     return out, bias_grad, None, None
 
 
@@ -183,7 +190,11 @@ _KERNELS: dict[str, Any] = {
     "fused_rope_forward": _fused_rope,
     "generic_gemm": _generic_gemm,
     "te_general_grouped_gemm": _grouped_gemm,
-    "split_quantize": lambda x, splits, quantizers: list(torch.split(x, splits)),
+    "split_quantize": formats.split_quantize,
+    "quantize": formats.quantize,
+    "create_empty_quantized_tensor": formats.empty,
+    "fp8_transpose": formats.transpose,
+    "fused_amax_and_scale_update_after_reduction": lambda *args: None,
     "get_cublasLt_version": lambda: 130_000,
     "get_cudart_version": lambda: 12_080,
     "get_cudnn_version": lambda: 92_000,

@@ -13,13 +13,19 @@ from megatron.core.transformer.moe import moe_utils
 from megatron.core.transformer.multi_token_prediction import MTPLossLoggingHelper
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import engine, model, routing, state
-from .counting import Kept
+from . import device, engine, engine_formats, model, routing, state
+from .counting import Kept, items_of
 from .device import CudaToCpu
-from .settings import Case, dtype_of
+from .settings import Case, dtype_of, is_narrow
 
 _FAKE = FakeTensorMode(allow_non_fake_inputs=True)
 Record = dict[str, Any]
+_PER_LAYER = {
+    "saved_bytes": "per_layer_saved",
+    "params": "per_layer_params",
+    "weight_copy_bytes": "per_layer_weight_copies",
+    "scaling_state_bytes": "per_layer_scaling_state",
+}
 
 
 def script_sha256() -> str:
@@ -37,11 +43,16 @@ def install() -> None:
     gc.freeze()  # the frameworks' modules need no look at every collection
 
 
-def _run(case: Case) -> tuple[list[Record], int]:
-    """Return the kept tensors and the parameters of one forward pass of the rank."""
+def _run(case: Case) -> Record:
+    """Return the kept tensors and the parameters of one forward pass of the rank.
+
+    With a format narrower than 16 bits also copies of weights, and scaling's state.
+    """
     # Losses of earlier cases are held there for the log.
     moe_utils.get_moe_layer_wise_logging_tracker().clear()
     MTPLossLoggingHelper.tracker.clear()
+    device.use_capability(case.get("cc", 9))
+    engine_formats.forget()
     with _FAKE, CudaToCpu():
         built = model.build(case)
         length, batch = case["s"] // (case.get("cp") or 1), case["b"]
@@ -62,9 +73,18 @@ def _run(case: Case) -> tuple[list[Record], int]:
         with Kept(built, inputs) as kept:
             out = built(tokens, places, mask, **given)
         gc.collect()
-        items = kept.items()
+        found: Record = {
+            "params": sum(parameter.numel() for parameter in built.parameters()),
+            "items": kept.items(),
+        }
+        found["saved_bytes"] = _bytes(found["items"])
         del out
-        return items, sum(parameter.numel() for parameter in built.parameters())
+        if is_narrow(case):
+            found["weight_copies"] = items_of(engine_formats.weight_copies(built))
+            state = items_of(engine_formats.scaling_state(built))
+            found["weight_copy_bytes"] = _bytes(found["weight_copies"])
+            found["scaling_state_bytes"] = _bytes(state)
+        return found
 
 
 def _bytes(items: list[Record]) -> int:
@@ -84,14 +104,14 @@ def _kept(case: Case) -> Record:
 
     A pattern of layers given as a list has no one layer more.
     """
-    items, params = _run(case)
-    found = {"case": case, "params": params, "saved_bytes": _bytes(items)}
+    found = _run(case)
     if not isinstance(case.get("moe_freq"), list):
-        longer, more = _run({**case, "layers": 2 * case["layers"]})
+        longer = _run({**case, "layers": 2 * case["layers"]})
         added = case["layers"] // (case.get("pp") or 1)
-        found["per_layer_saved"] = (_bytes(longer) - found["saved_bytes"]) // added
-        found["per_layer_params"] = (more - params) // added
-    return found | {"items": items}
+        for total, each in _PER_LAYER.items():
+            if total in found:
+                found[each] = (longer[total] - found[total]) // added
+    return {"case": case} | found
 
 
 def origin() -> Record:

@@ -57,16 +57,18 @@ def _spec_of(case: Case, config: Any) -> Any:
         "qk_layernorm": case.get("qk_ln", False),
         "multi_latent_attention": bool(case.get("mla")),
     }
-    if engine and experts and case.get("moe_freq", 1) != 1:
-        return gpt_layer_specs.get_gpt_decoder_block_spec(
-            config, use_transformer_engine=True
-        )
-    if engine:
-        return gpt_layer_specs.get_gpt_layer_with_transformer_engine_spec(**chosen)
     norm = config.normalization
-    spec = gpt_layer_specs.get_gpt_layer_local_spec(**chosen, normalization=norm)
-    if case.get("attn") == "flash":
-        spec.submodules.self_attention.submodules.core_attention = FlashCore
+    if experts and case.get("moe_freq", 1) != 1:
+        spec = gpt_layer_specs.get_gpt_decoder_block_spec(
+            config, use_transformer_engine=engine, normalization=norm
+        )
+    elif engine:
+        spec = gpt_layer_specs.get_gpt_layer_with_transformer_engine_spec(**chosen)
+    else:
+        spec = gpt_layer_specs.get_gpt_layer_local_spec(**chosen, normalization=norm)
+    if not engine and case.get("attn") == "flash":
+        for layer in getattr(spec, "layer_specs", [spec]):
+            layer.submodules.self_attention.submodules.core_attention = FlashCore
     return spec
 
 

@@ -47,6 +47,12 @@ def dtype_of(case: Case) -> torch.dtype:
     return dtype
 
 
+def is_narrow(case: Case) -> bool:
+    """Whether matrix products are in eight or four bits."""
+    extra = case.get("extra", {})
+    return bool(extra.get("fp8") or extra.get("fp4"))
+
+
 def _plain(case: Case) -> Case:
     gated, dropout = case.get("glu", True), case.get("dropout", 0.0)
     dtype, functional = dtype_of(case), torch.nn.functional
@@ -122,6 +128,8 @@ def _experts(case: Case) -> Case:
 def config_of(case: Case) -> TransformerConfig:
     """Return the framework's configuration of a case."""
     chosen = _plain(case) | _recompute(case) | _experts(case) | sizes_of(case)
+    # The layers' own specifications say it as well, but for one of mixed kinds.
+    chosen["qk_layernorm"] = case.get("qk_ln", False)
     chosen |= case.get("extra", {})
     if case.get("mtp"):
         chosen["mtp_num_layers"] = case["mtp"]
