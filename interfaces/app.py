@@ -212,6 +212,48 @@ def enumerate_(
 
 
 @app.command()
+def explain(
+    model: o.Model,
+    cluster: o.ClusterText,
+    seq_len: o.SeqLen,
+    global_batch: o.GlobalBatch,
+    dialect: o.Dialect = o.DIALECT,
+    precision: o.Precision = o.PRECISION,
+    pin: o.Pin = None,
+    axis: o.Axis = None,
+    max_gpus: o.MaxGpus = None,
+    optimizer: o.Optimizer = o.OPTIMIZER,
+    space: o.SpaceText = "default",
+    why: o.Why = None,
+    check: o.Check = False,
+    top: o.Top = 5,
+    json: o.AsJson = False,
+    out: o.Out = None,
+) -> Work:
+    """Say why nothing fits: every conflict, every correction, exact amounts.
+
+    With --why, say every rule that one configuration breaks, and the nearest ones
+    that are legal and fit.
+    """
+    from .commands.explain import run
+
+    request = o.request(
+        pin,
+        axis,
+        model=model,
+        cluster=cluster,
+        seq_len=seq_len,
+        global_batch=global_batch,
+        dialect=dialect,
+        precision=precision,
+        optimizer=optimizer,
+        max_gpus=max_gpus,
+        space=space,
+    )
+    return partial(run, request, why=why, check=check, top=top, as_json=json, out=out)
+
+
+@app.command()
 def rules(dialect: o.Dialect = o.DIALECT, json: o.AsJson = False) -> Work:
     """List the rules of a dialect, each with its sentence and its source."""
     from .commands.rules import run

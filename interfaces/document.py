@@ -22,6 +22,8 @@ MEMORY = "shardproof/memory@1"
 FEASIBLE_SET = "shardproof/feasible-set@1"
 RULES = "shardproof/rules@1"
 CATALOGUE = "shardproof/catalogue@1"
+EXPLANATION = "shardproof/explanation@1"
+WHY = "shardproof/why@1"
 
 Document = dict[str, Any]
 

@@ -87,6 +87,17 @@ Entries = Annotated[
         "its sources, or the YAML file of an entry to add.",
     ),
 ]
+Why = Annotated[
+    str | None,
+    typer.Option(
+        "--why",
+        metavar="AXIS=VALUE,...",
+        help="One configuration; axes left out take the value of a plain launch.",
+    ),
+]
+Check = Annotated[
+    bool, typer.Option("--check", help="Re-solve each conflict and correction.")
+]
 Top = Annotated[int, typer.Option("--top", metavar="K", help="Rows to show at most.")]
 
 DIALECT, PRECISION, OPTIMIZER = DEFAULT_DIALECT, DEFAULT_PRECISION, DEFAULT_OPTIMIZER

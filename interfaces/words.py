@@ -206,7 +206,14 @@ def _head_alone(value: Infeasible) -> str:
 def correction(value: Correction) -> str:
     """Write one way out and the layout that it makes feasible."""
     lifted = [r for r in value.rules if r not in ("memory", *_WORLD)]
-    parts = [f"without {rule}" for rule in lifted]
+    point = value.witness.point()
+    parts = [
+        f"with {axis}={axis_label(axis, point[axis])}"
+        if kind in ("pin", "axis")
+        else f"without {rule}"
+        for rule in lifted
+        for kind, _, axis in (rule.partition(":"),)
+    ]
     if set(_WORLD) & set(value.rules):
         at = value.witness
         parts.append(f"on {at.tp * at.pp * at.cp * max(at.dp, 1):,} devices")

@@ -35,9 +35,7 @@ class Limit:
     @property
     def sentence(self) -> str:
         """What was asked, and what the space has besides."""
-        asked = (
-            f"{self.axis}={'/'.join(axis_label(self.axis, c) for c in self.allowed)}"
-        )
+        asked = "/".join(axis_label(self.axis, c) for c in self.allowed)
         rest = ", ".join(axis_label(self.axis, c) for c in self.others[:6])
         more = ", ..." if len(self.others) > 6 else ""
         how = "pinned" if self.kind == "pin" else "all that --axis leaves"
