@@ -1,0 +1,1 @@
+"""Fits of profiles: few physical parameters with priors, and smooth corrections."""
