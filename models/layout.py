@@ -1,8 +1,6 @@
-"""The layout of a run: its axes, their names, and one choice of all of them.
+"""The layout of a run: its axes, and one choice of all of them.
 
-Axes of whole numbers stand for themselves. Axes of names are coded: the code is
-the position in ``SCHEDULES``, ``SPLITS`` and ``SHARDINGS``, and a set of bits over
-``RECOMPUTE_MODULES`` for ``recompute``.
+What the codes of named axes mean is said in ``axis_values``.
 
 Letters: W world size, m micro-batches of one data-parallel rank.
 """
@@ -12,38 +10,29 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from .errors import InputError, unknown_name
+from .axis_values import CP_STYLES as CP_STYLES
+from .axis_values import CROSS_ENTROPIES as CROSS_ENTROPIES
+from .axis_values import DISPATCHERS as DISPATCHERS
+from .axis_values import NAMES, SWITCHES, value_code, value_label
+from .axis_values import OFFLOADS as OFFLOADS
+from .axis_values import OVERLAPS as OVERLAPS
+from .axis_values import PRECISIONS as PRECISIONS
+from .axis_values import RECOMPUTE_BLOCK as RECOMPUTE_BLOCK
+from .axis_values import RECOMPUTE_FULL as RECOMPUTE_FULL
+from .axis_values import RECOMPUTE_MODULES as RECOMPUTE_MODULES
+from .axis_values import SCHEDULES as SCHEDULES
+from .axis_values import SHARDINGS as SHARDINGS
+from .axis_values import SPLITS as SPLITS
+from .axis_values import recompute_code as recompute_code
+from .axis_values import recompute_label as recompute_label
+from .axis_values import recompute_layers as recompute_layers
+from .errors import unknown_name
 from .expr import Axis, Expr, as_expr, axis
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SCHEDULES = (
-    "1f1b",
-    "interleaved",
-    "gpipe",
-    "zb-h1",
-    "zb-h2",
-    "zbv",
-    "v-half",
-    "v-min",
-    "dualpipe",
-    "dualpipev",
-)
-SPLITS = ("even", "balanced", "first-last")
-SHARDINGS = ("none", "zero-1", "zero-2", "zero-3")
-RECOMPUTE_MODULES = (
-    "core_attn",
-    "layernorm",
-    "mla_up_proj",
-    "mlp",
-    "moe",
-    "moe_act",
-    "shared_experts",
-)
-RECOMPUTE_FULL = 1 << len(RECOMPUTE_MODULES)
-
-#: Axes that a space lists, in the order they are shown.
+#: Axes that every space lists, in the order they are shown.
 DECIDED = (
     "tp",
     "pp",
@@ -58,44 +47,31 @@ DECIDED = (
     "recompute",
     "sharding",
 )
+#: Axes that a space may list, and the code they have where it does not. The
+#: training's own precision and loss kernel take the place of the first value.
+#: ``gbs``, the global batch, is 0 where the training alone says it.
+OPTIONAL: dict[str, int] = {
+    "gbs": 0,
+    "cp_style": CP_STYLES.index("auto"),
+    "precision": PRECISIONS.index("bf16"),
+    "cross_entropy": CROSS_ENTROPIES.index("unfused"),
+    "offload": OFFLOADS.index("none"),
+    "dispatcher": DISPATCHERS.index("alltoall"),
+    "instances": 1,
+    **dict.fromkeys(OVERLAPS, 0),
+}
+#: Every axis that a user may give.
+AXES = (*DECIDED, *OPTIONAL)
 #: Axes that follow from the decided ones: dp = W / (tp pp cp),
 #: edp = W / (etp ep pp), m = global batch / (mbs dp).
 DERIVED = ("dp", "edp", "m")
-
-
-def recompute_label(code: int) -> str:
-    """Name a recompute choice: none, full, or modules joined by ``+``."""
-    if code == RECOMPUTE_FULL:
-        return "full"
-    names = [n for i, n in enumerate(RECOMPUTE_MODULES) if code >> i & 1]
-    return "+".join(names) or "none"
-
-
-def recompute_code(label: str) -> int:
-    """Read a recompute choice: none, full, or modules joined by ``+``."""
-    if label in ("none", "full"):
-        return RECOMPUTE_FULL if label == "full" else 0
-    code = 0
-    for name in label.split("+"):
-        if name not in RECOMPUTE_MODULES:
-            known = ("none", "full", *RECOMPUTE_MODULES)
-            raise unknown_name("recompute choice", name, known)
-        code |= 1 << RECOMPUTE_MODULES.index(name)
-    return code
-
-
 #: Axes whose values are names rather than whole numbers.
-NAMED_AXES = ("sp", "schedule", "split", "recompute", "sharding")
-_NAMED = {"schedule": SCHEDULES, "split": SPLITS, "sharding": SHARDINGS}
+NAMED_AXES = (*SWITCHES, "recompute", *NAMES)
 
 
 def axis_label(name: str, code: int) -> str:
     """Write one value of an axis as a user does."""
-    if name == "recompute":
-        return recompute_label(code)
-    if name == "sp":
-        return "on" if code else "off"
-    return _NAMED[name][code] if name in _NAMED else str(code)
+    return value_label(name, code)
 
 
 def axis_code(name: str, text: str) -> int:
@@ -106,32 +82,18 @@ def axis_code(name: str, text: str) -> int:
     InputError
         If the axis or the value is unknown, or a size is below 1.
     """
-    if name not in DECIDED:
-        raise unknown_name("axis", name, DECIDED)
-    text = text.strip().lower()
-    if name == "recompute":
-        return recompute_code(text)
-    if name == "sp":
-        if text not in ("on", "off", "true", "false", "1", "0"):
-            raise InputError(f"sp is on or off, got {text!r}")
-        return int(text in ("on", "true", "1"))
-    if name in _NAMED:
-        if text not in _NAMED[name]:
-            raise unknown_name(name, text, _NAMED[name])
-        return _NAMED[name].index(text)
-    if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < 1:
-        raise InputError(
-            f"{name} must be a whole number of at least 1, got {text[:40]!r}"
-        )
-    return int(text)
+    if name not in AXES:
+        raise unknown_name("axis", name, AXES)
+    return value_code(name, text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
     """One configuration: how a run is cut over the devices.
 
-    Codes of named axes are those of this module; ``dp``, ``edp`` and ``m`` follow
-    from the rest and the problem, and are kept so that a layout can be read alone.
+    Codes of named axes are those of ``axis_values``; ``dp``, ``edp`` and ``m``
+    follow from the rest and the problem, and are kept so that a layout can be read
+    alone. ``instances`` counts the replicas in which a sharded state is kept.
     """
 
     tp: int
@@ -146,26 +108,54 @@ class Layout:
     split: int
     recompute: int
     sharding: int
+    cp_style: int = OPTIONAL["cp_style"]
+    precision: int = OPTIONAL["precision"]
+    cross_entropy: int = OPTIONAL["cross_entropy"]
+    offload: int = OPTIONAL["offload"]
+    dispatcher: int = OPTIONAL["dispatcher"]
+    instances: int = OPTIONAL["instances"]
+    overlap_grads: int = OPTIONAL["overlap_grads"]
+    overlap_params: int = OPTIONAL["overlap_params"]
+    overlap_tp: int = OPTIONAL["overlap_tp"]
+    overlap_ep: int = OPTIONAL["overlap_ep"]
+    overlap_shared: int = OPTIONAL["overlap_shared"]
     dp: int
     edp: int
     m: int
 
+    @property
+    def gbs(self) -> int:
+        """Sequences of one step over all devices."""
+        return self.mbs * self.dp * self.m
+
     @staticmethod
     def from_point(point: Mapping[str, int]) -> Layout:
         """Take the axes of a point, ignoring other entries."""
-        return Layout(**{n: int(point[n]) for n in (*DECIDED, *DERIVED)})
+        names = (f.name for f in fields(Layout))
+        return Layout(**{n: int(point[n]) for n in names if n in point})
 
     def point(self) -> dict[str, int]:
         """Return all axes by name, coded."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"gbs": self.gbs}
+
+    def written(self) -> dict[str, int]:
+        """Return the axes that a person reads: optional ones where not the default."""
+        point = self.point()
+        del point["gbs"]
+        return {n: c for n, c in point.items() if OPTIONAL.get(n) != c}
 
     def labels(self) -> dict[str, int | bool | str]:
-        """Return all axes by name, as a user reads them."""
-        named = ("schedule", "split", "recompute", "sharding")
-        shown: dict[str, int | bool | str] = dict(self.point())
-        shown.update({n: axis_label(n, getattr(self, n)) for n in named})
-        shown["sp"] = bool(self.sp)
+        """Return ``written`` as a user reads it."""
+        shown: dict[str, int | bool | str] = {}
+        for name, code in self.written().items():
+            named = name in NAMES or name == "recompute"
+            shown[name] = axis_label(name, code) if named else code
+            if name in SWITCHES:
+                shown[name] = bool(code)
         return shown
+
+
+_DEFAULT = {name: as_expr(code) for name, code in OPTIONAL.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,15 +177,29 @@ class Dims:
     split: Expr
     recompute: Expr
     sharding: Expr
+    gbs: Expr = _DEFAULT["gbs"]
+    cp_style: Expr = _DEFAULT["cp_style"]
+    precision: Expr = _DEFAULT["precision"]
+    cross_entropy: Expr = _DEFAULT["cross_entropy"]
+    offload: Expr = _DEFAULT["offload"]
+    dispatcher: Expr = _DEFAULT["dispatcher"]
+    instances: Expr = _DEFAULT["instances"]
+    overlap_grads: Expr = _DEFAULT["overlap_grads"]
+    overlap_params: Expr = _DEFAULT["overlap_params"]
+    overlap_tp: Expr = _DEFAULT["overlap_tp"]
+    overlap_ep: Expr = _DEFAULT["overlap_ep"]
+    overlap_shared: Expr = _DEFAULT["overlap_shared"]
     dp: Expr
     edp: Expr
     m: Expr
 
     @staticmethod
     def of(values: Mapping[str, tuple[int, ...]]) -> Dims:
-        """Build the nodes from each axis's values; all axes must be given."""
+        """Build the nodes from each axis's values; optional axes may be left out."""
         nodes = {}
-        for name in (*DECIDED, *DERIVED):
+        for name in (*AXES, *DERIVED):
+            if name in OPTIONAL and name not in values:
+                continue
             codes = tuple(sorted(set(values[name])))
             nodes[name] = axis(Axis(name, codes)) if len(codes) > 1 else codes[0]
         return Dims(**{k: as_expr(v) for k, v in nodes.items()})

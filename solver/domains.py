@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..models.errors import InputError, unknown_name
-from ..models.layout import DECIDED, Dims
-from .rules import ALL_RULES, Facts, Rule, rules
+from ..models.layout import AXES, Dims
+from .axis_options import axis_options
+from .rules import ALL_RULES, Facts, Rule, Structures, rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,13 +53,15 @@ def bind(problem: Problem, space: Space) -> Domains:
     InputError
         If a pin lies outside its axis, or no ``mbs * dp`` divides the global batch.
     """
-    values = {name: space.values(name, problem) for name in DECIDED}
-    world, batch = problem.cluster.world_size, problem.training.global_batch
+    values = {name: space.values(name, problem) for name in AXES}
+    world, batches = problem.cluster.world_size, values["gbs"]
     dense = _quotients(world, values["tp"], values["pp"], values["cp"])
     expert = _quotients(world, values["etp"], values["ep"], values["pp"])
-    micro = _quotients(batch, values["mbs"], dense)
+    found = (_quotients(b, values["mbs"], dense) for b in batches)
+    micro = tuple(sorted({m for some in found for m in some}))
     if dense and not micro:
         smallest = min(dense) * min(values["mbs"])
+        batch = problem.training.global_batch
         raise InputError(
             f"the global batch must be a multiple of mbs * dp, got {batch:,}, which "
             f"no mbs in {_short(values['mbs'])} and dp in {_short(dense)} divides; "
@@ -67,7 +70,12 @@ def bind(problem: Problem, space: Space) -> Domains:
     values |= {"dp": dense or (1,), "edp": expert or (1,), "m": micro or (1,)}
     dims = Dims.of(values)
     _check_advice(space)
-    facts = Facts(problem=problem, dims=dims)
+    facts = Facts(
+        problem=problem,
+        dims=dims,
+        options=axis_options(dims, moe=problem.architecture.moe is not None),
+        structures=Structures(planned=True),
+    )
     in_force = tuple(
         (rule, rule.body(facts))
         for rule in rules(problem.dialect)

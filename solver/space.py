@@ -12,7 +12,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..models.errors import InputError, unknown_name
-from ..models.layout import DECIDED, NAMED_AXES, axis_code, axis_label
+from ..models.layout import (
+    AXES,
+    CROSS_ENTROPIES,
+    DECIDED,
+    NAMED_AXES,
+    OPTIONAL,
+    PRECISIONS,
+    axis_code,
+    axis_label,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,15 +49,28 @@ class Divisors:
         return tuple(d for d in range(1, min(size, self.limit) + 1) if size % d == 0)
 
 
-Values = tuple[int, ...] | Divisors
+@dataclass(frozen=True)
+class Tolerance:
+    """Global batches that differ from the training's by at most some percent."""
+
+    percent: int
+
+    def values(self, problem: Problem) -> tuple[int, ...]:
+        """Return every whole number inside, ascending."""
+        batch = problem.training.global_batch
+        least = -(-batch * (100 - self.percent) // 100)
+        return tuple(range(max(least, 1), batch * (100 + self.percent) // 100 + 1))
+
+
+Values = tuple[int, ...] | Divisors | Tolerance
 
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
     """Axes with their values, and the advice rules that are enforced.
 
-    ``axes`` gives for each axis of ``models.layout.DECIDED`` its codes or a rule
-    for them.
+    ``axes`` gives for each axis of ``models.layout.DECIDED``, and for those of
+    ``OPTIONAL`` that have more than their default, the codes or a rule for them.
     """
 
     name: str
@@ -75,7 +97,7 @@ class Space:
     def content_hash(self) -> str:
         """SHA-256 of the content, the same on every machine."""
         content = {
-            "axes": {n: _plain(self.axes[n]) for n in DECIDED},
+            "axes": {n: _plain(values) for n, values in self.axes.items()},
             "advice": sorted(self.advice),
         }
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -83,8 +105,8 @@ class Space:
 
     def restrict(self, name: str, codes: tuple[int, ...]) -> Space:
         """Replace the values of one axis."""
-        if name not in self.axes:
-            raise unknown_name("axis", name, DECIDED)
+        if name not in AXES:
+            raise unknown_name("axis", name, AXES)
         if not codes:
             raise InputError(f"axis {name} needs at least 1 value, got none")
         return replace(self, axes={**self.axes, name: tuple(sorted(set(codes)))})
@@ -97,8 +119,8 @@ class Space:
         InputError
             If a pin lies outside the axis.
         """
-        axis = self.axes[name]
-        codes = axis.values(problem) if isinstance(axis, Divisors) else axis
+        axis = self.axes.get(name) or (default_code(name, problem),)
+        codes = axis if isinstance(axis, tuple) else axis.values(problem)
         pinned = problem.pins.get(name)
         if pinned is None:
             return codes
@@ -113,7 +135,23 @@ class Space:
         return tuple(sorted(set(pinned)))
 
 
+def default_code(name: str, problem: Problem) -> int:
+    """Return the code of an optional axis that a space does not list."""
+    training = problem.training
+    match name:
+        case "gbs":
+            return training.global_batch
+        case "precision":
+            return PRECISIONS.index(training.precision)
+        case "cross_entropy":
+            return CROSS_ENTROPIES.index(training.cross_entropy)
+        case _:
+            return OPTIONAL[name]
+
+
 def _plain(values: Values) -> object:
+    if isinstance(values, Tolerance):
+        return {"tolerance": values.percent}
     if isinstance(values, Divisors):
         return {"divisors": values.of, "limit": values.limit}
     return list(values)
@@ -166,8 +204,8 @@ def _parse(text: str, label: str) -> Space:
 
 
 def _values(name: str, given: Any) -> Values:
-    if name not in DECIDED:
-        raise unknown_name("axis", name, DECIDED)
+    if name not in AXES:
+        raise unknown_name("axis", name, AXES)
     if isinstance(given, list) and given:
         return tuple(sorted({axis_code(name, str(v)) for v in given}))
     if isinstance(given, dict) and set(given) == {"range"}:
@@ -180,9 +218,14 @@ def _values(name: str, given: Any) -> Values:
         of = given["divisors"]
         if of == "world" or of == "experts":
             return Divisors(of, _whole(given["limit"], "a limit"))
+    if isinstance(given, dict) and set(given) == {"tolerance"} and name == "gbs":
+        percent = _whole(given["tolerance"], "a tolerance in percent")
+        if percent < 100:
+            return Tolerance(percent)
     raise InputError(
-        f"axis {name} of a space is a list of values, {{range: [low, high]}} or "
-        f"{{divisors: world, limit: n}}, got {str(given)[:60]!r}"
+        f"axis {name} of a space is a list of values, {{range: [low, high]}}, "
+        f"{{divisors: world, limit: n}} or, for gbs, {{tolerance: percent}}, got "
+        f"{str(given)[:60]!r}"
     )
 
 

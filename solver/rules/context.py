@@ -34,7 +34,27 @@ def _levels(facts: Facts) -> Expr:
         return TRUE
     if styles is not None:
         return FALSE if "a2a+p2p" in styles else TRUE
-    return negate(facts.says("cp_comm_type", "a2a+p2p"))
+    asked = facts.says("cp_comm_type", "a2a+p2p")
+    return (
+        implies(asked, _inner_levels(facts))
+        if facts.structures.planned
+        else negate(asked)
+    )
+
+
+def _inner_levels(facts: Facts) -> Expr:
+    """Whether a level of all-to-all inside cp divides the heads that a rank has."""
+    d, sizes = facts.dims, facts.sizes
+    heads = (*sizes.heads, *sizes.kv_heads)
+    return either(
+        *(
+            both(divides(a, d.cp), *(divides(d.tp * a, h) for h in heads))
+            for a in range(2, d.cp.hi // 2 + 1)
+            if all(h % a == 0 for h in heads)
+        ),
+        # Written last, so that no such level is FALSE rather than an empty choice.
+        FALSE,
+    )
 
 
 def _one_per_layer(facts: Facts) -> Expr:

@@ -62,7 +62,7 @@ def _sequence_parallel(facts: Facts) -> Expr:
 
 def _batch(facts: Facts) -> Expr:
     d = facts.dims
-    whole = equals(d.mbs * d.dp * d.m, facts.sizes.global_batch)
+    whole = equals(d.mbs * d.dp * d.m, facts.batch)
     return both(whole, at_least(d.mbs, 1), at_least(d.m, 1))
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...models.dialects.megatron import OPTIONS
 from ...models.dialects.option import UNSET
+from ...models.dialects.options import ALL_OPTIONS as OPTIONS
 from ...models.dialects.sizes import Sizes
 from ...models.expr import (
     FALSE,
@@ -31,7 +31,12 @@ from ...models.expr import (
     table,
     where,
 )
-from ...models.layout import RECOMPUTE_FULL, RECOMPUTE_MODULES, SCHEDULES
+from ...models.layout import (
+    RECOMPUTE_FULL,
+    RECOMPUTE_MODULES,
+    SCHEDULES,
+    SHARDINGS,
+)
 from .dialects import PRESETS, parse_dialect
 
 if TYPE_CHECKING:
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
 
 #: Schedules whose two chunks of a rank form a V; none of them is interleaved.
 _V_SHAPED = [SCHEDULES.index(n) for n in ("zbv", "v-half", "v-min", "dualpipev")]
+_FSDP2 = SHARDINGS.index("fsdp2")
 PLAIN_ORDER = "tp-cp-ep-dp-pp"
 
 
@@ -60,12 +66,16 @@ class Structures:
         Styles of context parallelism by layer, if given as a list.
     order
         The order of ranks, fastest first.
+    planned
+        Whether this planner writes what is left open, such as the levels of
+        hierarchical context parallelism.
     """
 
     layout: PipelineLayout | None = None
     cp_sizes: tuple[int, ...] | None = None
     cp_styles: tuple[str, ...] | None = None
     order: str = PLAIN_ORDER
+    planned: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +175,7 @@ class Facts:
     @property
     def full(self) -> Expr:
         """Whether whole layers are recomputed."""
-        return self._granularity("full", equals(self.dims.recompute, RECOMPUTE_FULL))
+        return self._granularity("full", at_least(self.dims.recompute, RECOMPUTE_FULL))
 
     @property
     def recomputes(self) -> Expr:
@@ -182,13 +192,20 @@ class Facts:
         """Whether a module is in the set that is recomputed."""
         bit = RECOMPUTE_MODULES.index(name)
         codes = range(self.dims.recompute.hi + 1)
-        found = [int(c != RECOMPUTE_FULL and c >> bit & 1) for c in codes]
+        found = [int(c < RECOMPUTE_FULL and c >> bit & 1) for c in codes]
         return both(self.selective, equals(table(self.dims.recompute, found), 1))
 
     @property
     def distributed_optimizer(self) -> Expr:
-        """Whether the optimizer is sharded over data-parallel ranks."""
-        return at_least(self.dims.sharding, 1)
+        """Whether Megatron's own optimizer is sharded over data-parallel ranks."""
+        axis = self.dims.sharding
+        return both(at_least(axis, 1), negate(equals(axis, _FSDP2)))
+
+    @property
+    def batch(self) -> Expr:
+        """Sequences of a step."""
+        axis = self.dims.gbs
+        return as_expr(self.sizes.global_batch) if axis.constant == 0 else axis
 
     @property
     def p2p_overlap(self) -> Expr:

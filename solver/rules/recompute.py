@@ -74,7 +74,8 @@ def _present(facts: Facts) -> Expr:
         "shared_experts": bool(sizes.shared_ffn),
     }
     allowed = sum(1 << i for i, name in enumerate(RECOMPUTE_MODULES) if has[name])
-    legal = [int(code & ~allowed == 0) for code in range(RECOMPUTE_FULL)] + [1]
+    legal = [int(code & ~allowed == 0) for code in range(RECOMPUTE_FULL)]
+    legal += [1] * (facts.dims.recompute.hi + 1 - RECOMPUTE_FULL)
     return table(facts.dims.recompute, legal)
 
 

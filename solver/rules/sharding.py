@@ -32,7 +32,7 @@ _STEP = "overlap_param_gather_with_optimizer_step"
 
 def _stage(facts: Facts) -> Expr:
     plain = at_most(facts.dims.sharding, SHARDINGS.index("zero-1"))
-    return either(plain, facts.on(_FSDP))
+    return either(plain, facts.on(_FSDP), facts.on(_FSDP2))
 
 
 def _under_fsdp2(law: Callable[[Facts], Expr]) -> Callable[[Facts], Expr]:
@@ -125,7 +125,7 @@ SHARDING = (
     Rule(
         id="sharding-stage",
         sentence="optimizer sharding is none or zero-1 (the distributed optimizer), "
-        "unless Megatron-FSDP shards gradients and parameters too",
+        "unless FSDP of either kind shards gradients and parameters too",
         source="megatron-core 0.16.1 megatron/core/distributed/"
         "distributed_data_parallel_config.py: use_distributed_optimizer, "
         "data_parallel_sharding_strategy",

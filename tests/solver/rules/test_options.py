@@ -13,7 +13,7 @@ from shardproof.models.dialects.option import UNSET, Option
 from shardproof.models.dialects.pipeline_layout import PipelineLayout
 from shardproof.models.errors import InputError
 from shardproof.models.expr import Axis, axes, axis, value
-from shardproof.models.layout import Dims
+from shardproof.models.layout import DECIDED, DERIVED, Dims
 from shardproof.solver.rules import Facts, rules
 
 SET = Option(name="s", kind="set", labels=("a", "b"))
@@ -107,7 +107,6 @@ def test_the_point_is_megatrons_own_algebra() -> None:
 
 
 def _facts(**options: object) -> Facts:
-    names = (*Dims.__dataclass_fields__,)
     read = read_megatron(
         DENSE["config"] | {"sequence_parallel": False},
         DENSE["arch"],
@@ -116,7 +115,7 @@ def _facts(**options: object) -> Facts:
         micro_batch=1,
         seq_len=4096,
     )
-    assert set(read.point) == set(names)
+    assert set(read.point) == {*DECIDED, *DERIVED}
     return Facts(
         dims=Dims.of({n: (c,) for n, c in read.point.items()}),
         sizes_given=read.sizes,
