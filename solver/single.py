@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from ..models.errors import InputError
 from ..models.expr import value, values
-from ..models.layout import DECIDED, SCHEDULES, SPLITS, Layout, axis_label
+from ..models.layout import DECIDED, OPTIONAL, SCHEDULES, SPLITS, Layout, axis_label
 from ..models.stages import split_is_new
 from .answer import Choice, Clash, Memory
 from .domains import Domains, bind
 from .rules import Facts, Rule
-from .space import Space
+from .space import Space, default_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,9 @@ def complete_layout(problem: Problem, partial: Mapping[str, int]) -> Layout:
     point.setdefault("split", _first_split(problem, point))
     point.setdefault("recompute", 0)
     point.setdefault("sharding", 1)
-    world, batch = problem.cluster.world_size, problem.training.global_batch
+    for name in OPTIONAL:
+        point.setdefault(name, default_code(name, problem))
+    world, batch = problem.cluster.world_size, point["gbs"]
     point["dp"] = _whole(world, point, ("tp", "pp", "cp"), "the number of devices")
     point["edp"] = _whole(world, point, ("etp", "ep", "pp"), "the number of devices")
     point["m"] = _whole(batch, point, ("mbs", "dp"), "the global batch")
@@ -73,15 +75,29 @@ def _whole(
     return number // divisor
 
 
-def space_of(layout: Layout, advice: tuple[str, ...] = ()) -> Space:
-    """Return the space that holds one layout alone."""
-    axes = {n: (c,) for n, c in layout.point().items() if n in DECIDED}
+def space_of(
+    layout: Layout, advice: tuple[str, ...] = (), problem: Problem | None = None
+) -> Space:
+    """Return the space that holds one layout alone.
+
+    Optional axes are listed where they differ from the default, that of the problem
+    where it is given.
+    """
+    point = layout.point()
+    axes = {n: (point[n],) for n in DECIDED}
+    for name in OPTIONAL:
+        if problem is not None:
+            default = default_code(name, problem)
+        else:
+            default = point["gbs"] if name == "gbs" else OPTIONAL[name]
+        if point[name] != default:
+            axes[name] = (point[name],)
     return Space(name="layout", version=1, axes=axes, advice=advice)
 
 
 def domains_of(problem: Problem, layout: Layout) -> Domains:
     """Bind a problem to one layout, advice rules included."""
-    return bind(problem, space_of(layout, advice=("tp-node",)))
+    return bind(problem, space_of(layout, ("tp-node",), problem))
 
 
 def broken_rules(problem: Problem, layout: Layout) -> tuple[Clash, ...]:
@@ -123,7 +139,7 @@ def _memory_clash(domains: Domains, layout: Layout) -> list[Clash]:
 
 def memory_clash(peak: int, layout: Layout, limit: int) -> Clash:
     """Say by how many bytes the worst rank of a layout exceeds the device."""
-    shown = " ".join(f"{n}={axis_label(n, c)}" for n, c in layout.point().items())
+    shown = " ".join(f"{n}={axis_label(n, c)}" for n, c in layout.written().items())
     return Clash(
         rule="memory",
         sentence=f"the peak of every pipeline rank is at most what a process can use "

@@ -18,6 +18,7 @@ from .letters import LETTERS
 from .offload import OFFLOAD
 from .overlap import OVERLAP
 from .placement import KNOWN_BAD, PLACEMENT
+from .planner import PLANNER
 from .precision import PRECISION
 from .recompute import RECOMPUTE
 from .rule import CHECKERS as CHECKERS
@@ -44,6 +45,7 @@ ALL_RULES: tuple[Rule, ...] = (
     *SHARDING,
     *PRECISION,
     *GRAPHS,
+    *PLANNER,
     *PLACEMENT,
     *KNOWN_BAD,
     *PRIMUS,
