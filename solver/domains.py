@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..models.errors import InputError, unknown_name
-from ..models.layout import AXES, Dims
+from ..models.layout import AXES, DECIDED, DERIVED, OPTIONAL, OVERLAPS, Dims
 from .axis_options import axis_options
 from .rules import ALL_RULES, Facts, Rule, Structures, rules
 
@@ -20,6 +20,20 @@ if TYPE_CHECKING:
 #: Axes that do not shape the pipeline or the process groups; the fast lane keeps
 #: them as a grid beside the skeletons.
 INNER = ("recompute", "sharding")
+#: Inner axes that a space may list besides, and that bytes depend on.
+MASKS = (
+    *INNER,
+    "instances",
+    "offload",
+    "precision",
+    "cross_entropy",
+    "dispatcher",
+    "cp_style",
+)
+
+
+class NothingDividesError(InputError):
+    """No ``mbs * dp`` of a space divides the global batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +58,40 @@ class Domains:
     dims: Dims
     rules: tuple[tuple[Rule, Expr], ...]
 
+    @property
+    def masks(self) -> tuple[str, ...]:
+        """Inner axes that bytes depend on."""
+        return tuple(n for n in MASKS if n in INNER or self._given(n))
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Inner axes that no byte depends on."""
+        return tuple(n for n in OVERLAPS if self._given(n))
+
+    @property
+    def inner(self) -> tuple[str, ...]:
+        """Inner axes, masks before flags."""
+        return (*self.masks, *self.flags)
+
+    @property
+    def skeleton(self) -> tuple[str, ...]:
+        """Axes of a skeleton, in the order that sorts a set."""
+        plain = tuple(n for n in (*DECIDED, *DERIVED) if n not in INNER)
+        return (*plain, "gbs") if len(self.values["gbs"]) > 1 else plain
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every axis that is not the same plain default everywhere."""
+        return (*(n for n in (*DECIDED, *DERIVED)), *self._more)
+
+    @property
+    def _more(self) -> tuple[str, ...]:
+        listed = set(self.inner) | set(self.skeleton)
+        return tuple(n for n in OPTIONAL if n in listed)
+
+    def _given(self, name: str) -> bool:
+        return self.values[name] != (OPTIONAL[name],)
+
 
 def bind(problem: Problem, space: Space) -> Domains:
     """Fix a space for a problem.
@@ -62,7 +110,7 @@ def bind(problem: Problem, space: Space) -> Domains:
     if dense and not micro:
         smallest = min(dense) * min(values["mbs"])
         batch = problem.training.global_batch
-        raise InputError(
+        raise NothingDividesError(
             f"the global batch must be a multiple of mbs * dp, got {batch:,}, which "
             f"no mbs in {_short(values['mbs'])} and dp in {_short(dense)} divides; "
             f"{_nearest(batch, smallest)} would do"
