@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...models.layout import DECIDED, axis_label
+from ...models.layout import AXES, axis_label
 from ..answer import Clash, Infeasible
 from ..masks import hitting_sets
 from ..rules import Facts
@@ -110,7 +110,7 @@ def _in_space(rule: Rule, facts: Facts, domains: Domains) -> Clash:
     sentence = rule.sentence.format(**facts.constants)
     shown = [
         f"{n} in {{{_values(n, domains.values[n])}}}"
-        for n in DECIDED
+        for n in AXES
         if n in words(sentence)
     ]
     if shown:

@@ -78,16 +78,17 @@ def lift(domains: Domains, base: Space | None = None) -> Request:
     base
         The space before axes were replaced; that of ``domains`` if None.
     """
-    problem, base = domains.problem, base or domains.space
+    problem, space = domains.problem, domains.space
+    base = base or space
     free = replace(problem, pins={})
     kinds: Mapping[str, Literal["pin", "axis"]] = {
-        **{n: "axis" for n, v in base.axes.items() if v != domains.space.axes[n]},
+        **{n: "axis" for n, v in space.axes.items() if v != base.axes.get(n)},
         **{n: "pin" for n in problem.pins},
     }
     axes, limits = dict(base.axes), []
     for name, kind in kinds.items():
         allowed = domains.values[name]
-        known = {*base.values(name, free), *domains.space.values(name, free)}
+        known = {*base.values(name, free), *space.values(name, free)}
         others = tuple(sorted(known - set(allowed)))
         axes[name] = tuple(sorted(known))
         if others:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...models.expr import Evaluator, axes
-from ...models.layout import DECIDED, DERIVED
+from ...models.layout import AXES, DERIVED
 from ..domains import INNER
 from ..vector import derived, derived_equalities
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Axes in the order in which they are joined: those first that decide how many
 #: devices and sequences there are.
-_FIRST = ("pp", "tp", "cp", "ep", "etp", "mbs")
+_FIRST = ("pp", "tp", "cp", "ep", "etp", "gbs", "mbs")
 _BLOCK = 1 << 21
 
 
@@ -48,7 +48,7 @@ def whole_rows(domains: Domains, values: Mapping[str, tuple[int, ...]]) -> Grid:
 def _product(
     domains: Domains, values: Mapping[str, tuple[int, ...]], *, whole: bool
 ) -> Grid:
-    rest = [n for n in DECIDED if n not in INNER and n not in _FIRST]
+    rest = [n for n in AXES if n not in INNER and n not in _FIRST]
     equations = {e: {a.name for a in axes(e)} for e in derived_equalities(domains)}
     rows: Grid = {}
     for name in (*_FIRST, *rest):

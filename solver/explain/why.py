@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...models.expr import Evaluator, value
-from ...models.layout import DECIDED, DERIVED, NAMED_AXES, Layout
+from ...models.layout import AXES, DERIVED, NAMED_AXES, Layout
 from ..domains import bind
 from ..peaks import NO_MEMORY, Peaks
 from ..rules import Facts
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..answer import Clash, Projection
     from ..domains import Domains
     from ..space import Space
+
+    Point = Mapping[str, int]
 
 #: Axes that neighbours differ in at most, and points looked at in one go.
 _MOST_AXES = 5
@@ -88,9 +90,12 @@ def why(problem: Problem, space: Space, layout: Layout, *, top: int = 5) -> Why:
     domains = bind(problem, space)
     # The point may lie outside the space: its own values join the axes.
     at, around = layout.point(), space
-    for name in DECIDED:
+    if len(domains.values["gbs"]) == 1:
+        # A rounded layout multiplies to another batch than the one asked for.
+        at["gbs"] = domains.values["gbs"][0]
+    for name in AXES:
         around = around.restrict(name, (*domains.values[name], at[name]))
-    near = bind(_without_pins(problem), around)
+    near = bind(replace(problem, pins={}), around)
     memory = Peaks(near)
     peak = int(memory.of_columns({n: np.array([c]) for n, c in at.items()})[0])
     broken = _broken(near, at)
@@ -104,7 +109,7 @@ def why(problem: Problem, space: Space, layout: Layout, *, top: int = 5) -> Why:
         clashes=tuple(broken),
         peak_bytes=peak if measured else None,
         missing_bytes=missing,
-        neighbours=_neighbours(domains, near, memory, layout, top) if broken else (),
+        neighbours=_neighbours(domains, near, memory, at, top) if broken else (),
     )
 
 
@@ -117,38 +122,32 @@ def rounded_layout(problem: Problem, point: Mapping[str, int]) -> Layout:
     return Layout.from_point({**point, "dp": dp, "edp": edp, "m": m})
 
 
-def _without_pins(problem: Problem) -> Problem:
-    from dataclasses import replace
-
-    return replace(problem, pins={})
-
-
 def _broken(near: Domains, at: Mapping[str, int]) -> list[Clash]:
     facts = Facts(problem=near.problem, dims=near.dims)
     return [clash(r, facts, at) for r, body in near.rules if not value(body, at)]
 
 
 def _neighbours(
-    domains: Domains, near: Domains, memory: Peaks, layout: Layout, top: int
+    domains: Domains, near: Domains, memory: Peaks, at: Point, top: int
 ) -> tuple[Neighbour, ...]:
     """Look at all points that differ in 1 axis, in 2, and so on."""
     found: list[tuple[int, int, int, Layout]] = []
     for size in range(1, _MOST_AXES + 1):
-        for columns in _shell(domains, layout, size):
+        for columns in _shell(domains, at, size):
             rows = _legal(near, columns)
             peaks = memory.of_columns(rows) if len(rows["pp"]) else np.zeros(0, int)
             for i in np.flatnonzero(peaks <= memory.limit):
                 other = Layout.from_point({n: int(c[i]) for n, c in rows.items()})
-                steps = _steps(near, layout, other)
+                steps = _steps(near, at, other)
                 found.append((size, steps, int(peaks[i]), other))
         if len(found) >= top:
             break
     found = sorted(found, key=lambda f: (*f[:3], tuple(f[3].point().values())))[:top]
-    return _projected(near.problem, layout, found)
+    return _projected(near.problem, at, found)
 
 
 def _projected(
-    problem: Problem, layout: Layout, found: list[tuple[int, int, int, Layout]]
+    problem: Problem, at: Point, found: list[tuple[int, int, int, Layout]]
 ) -> tuple[Neighbour, ...]:
     if not found:
         return ()
@@ -158,7 +157,7 @@ def _projected(
     return tuple(
         Neighbour(
             layout=other,
-            changed=_changed(layout, other),
+            changed=_changed(at, other),
             steps=steps,
             peak_bytes=peak,
             projection=projection,
@@ -167,15 +166,14 @@ def _projected(
     )
 
 
-def _changed(one: Layout, other: Layout) -> tuple[str, ...]:
-    a, b = one.point(), other.point()
-    return tuple(n for n in DECIDED if a[n] != b[n])
+def _changed(a: Point, other: Layout) -> tuple[str, ...]:
+    b = other.point()
+    return tuple(n for n in AXES if a[n] != b[n])
 
 
-def _steps(near: Domains, one: Layout, other: Layout) -> int:
-    a, b = one.point(), other.point()
-    total = 0
-    for name in _changed(one, other):
+def _steps(near: Domains, a: Point, other: Layout) -> int:
+    b, total = other.point(), 0
+    for name in _changed(a, other):
         codes = near.values[name]
         apart = abs(codes.index(a[name]) - codes.index(b[name]))
         total += 1 if name in NAMED_AXES else apart
@@ -184,16 +182,15 @@ def _steps(near: Domains, one: Layout, other: Layout) -> int:
 
 def _shell(domains: Domains, layout: Layout, size: int) -> Iterator[dict[str, Array]]:
     """Yield the points of the space that differ in just so many axes."""
-    at = layout.point()
-    outside = {n for n in DECIDED if at[n] not in domains.values[n]}
-    for names in combinations(DECIDED, size):
+    outside = {n for n in AXES if at[n] not in domains.values[n]}
+    for names in combinations(AXES, size):
         if not outside <= set(names):
             continue
         others = [[c for c in domains.values[n] if c != at[n]] for n in names]
         if not 0 < np.prod([len(o) for o in others]) <= _MOST_POINTS:
             continue
         grid = np.array(list(product(*others)), np.int64).reshape(-1, size)
-        columns = {n: np.full(len(grid), at[n], np.int64) for n in DECIDED}
+        columns = {n: np.full(len(grid), at[n], np.int64) for n in AXES}
         yield columns | {n: grid[:, i] for i, n in enumerate(names)}
 
 

@@ -9,7 +9,7 @@ import pytest
 from strategies import plain_problem
 
 from shardproof.models.expr import Axis, axis, equals, values
-from shardproof.models.layout import DECIDED
+from shardproof.models.layout import AXES
 from shardproof.models.problem import Problem
 from shardproof.solver.domains import Domains, bind
 from shardproof.solver.explain import MEMORY, explain
@@ -27,8 +27,8 @@ def broken_sets(domains: Domains) -> dict[frozenset[str], int]:
     problem, space = domains.problem, domains.space
     wide = bind(replace(problem, pins={}), space)
     points = []
-    for codes in product(*(wide.values[n] for n in DECIDED)):
-        point = dict(zip(DECIDED, codes, strict=True))
+    for codes in product(*(wide.values[n] for n in AXES)):
+        point = dict(zip(AXES, codes, strict=True))
         world = problem.cluster.world_size
         point["dp"] = max(world // (point["tp"] * point["pp"] * point["cp"]), 1)
         point["edp"] = max(world // (point["etp"] * point["ep"] * point["pp"]), 1)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from strategies import plain_problem
 
-from shardproof.models.layout import DECIDED, NAMED_AXES, SCHEDULES, Layout
+from shardproof.models.layout import AXES, NAMED_AXES, SCHEDULES, Layout
 from shardproof.solver.domains import bind
 from shardproof.solver.explain.why import rounded_layout, why
 from shardproof.solver.feasible import enumerate_feasible
@@ -68,7 +68,7 @@ def distance(one: Layout, other: Layout) -> tuple[int, int]:
     """Axes changed, and the values of the axes in between."""
     a, b = one.point(), other.point()
     values = bind(PROBLEM, SPACE).values
-    changed = [n for n in DECIDED if a[n] != b[n]]
+    changed = [n for n in AXES if a[n] != b[n]]
     steps = 0
     for name in changed:
         known = sorted({*values[name], a[name]})
