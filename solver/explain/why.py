@@ -180,7 +180,7 @@ def _steps(near: Domains, a: Point, other: Layout) -> int:
     return total
 
 
-def _shell(domains: Domains, layout: Layout, size: int) -> Iterator[dict[str, Array]]:
+def _shell(domains: Domains, at: Point, size: int) -> Iterator[dict[str, Array]]:
     """Yield the points of the space that differ in just so many axes."""
     outside = {n for n in AXES if at[n] not in domains.values[n]}
     for names in combinations(AXES, size):
