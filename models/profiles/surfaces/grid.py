@@ -1,8 +1,8 @@
 """A function of a few positive coordinates, linear in their logarithms.
 
 Values stand at knots; between them the function is multilinear, beyond the first and
-the last knot it keeps the edge's value. Files hold the values in steps of one
-hundredth, compressed.
+the last knot it keeps the edge's value. Files hold the values in small steps,
+compressed.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class Grid:
             total += flat[index] * weight
         return total
 
-    def document(self) -> dict[str, Any]:
-        """Return the grid as a file has it."""
-        steps = np.rint(self.values / STEP).astype(np.int16)
+    def document(self, step: float = STEP) -> dict[str, Any]:
+        """Return the grid as a file has it, its values in multiples of ``step``."""
+        steps = np.rint(self.values / step).astype(np.int64)
         # Differences along the last axis are small and compress well.
         along = np.diff(steps, axis=-1, prepend=0).astype("<i2")
         raw = zlib.compress(along.tobytes(), 9)
@@ -93,6 +93,7 @@ class Grid:
                 name: [float(f"{v:.6g}") for v in knots]
                 for name, knots in self.axes.items()
             },
+            "step": step,
             "values": base64.b85encode(raw).decode(),
         }
 
@@ -136,4 +137,4 @@ def grid_of(document: Any) -> Grid:
             f"the values of a grid with knots {shape} are damaged: {error}"
         ) from error
     steps = np.cumsum(along.astype(np.int64), axis=-1)
-    return Grid(axes, np.asarray(steps * STEP, dtype=float))
+    return Grid(axes, np.asarray(steps * float(document["step"]), dtype=float))
