@@ -28,10 +28,13 @@ def write_set(folder: Path, found: FeasibleSet) -> None:
     """Write a set to ``feasible-set.npz``, and as rows if they are not too many.
 
     The arrays are those of ``FeasibleSet``: ``skeleton_AXIS`` of shape [n],
-    ``inner_AXIS`` with the codes of an inner axis, and ``bits``, of which
-    ``numpy.unpackbits(bits, axis=1, count=k)`` tells for each skeleton which of the k
-    combinations of inner choices belong to the set. A row of ``feasible-set.csv`` has
-    every axis in the user's words, and the peak in bytes unless only rules count.
+    ``cell_AXIS`` of shape [k] with the codes of an inner axis in every cell, and
+    ``bits``, of which ``numpy.unpackbits(bits, axis=1, count=k)`` tells for each
+    skeleton which of the k cells belong to the set. With flags there are
+    ``flag_AXIS`` of shape [f], and ``flag_allowed[flag_rows[i], flag_cells[j]]``
+    tells which of the f choices cell j of skeleton i has. A row of
+    ``feasible-set.csv`` has every axis in the user's words, and the peak in bytes
+    unless only rules count.
 
     Raises
     ------
@@ -39,7 +42,12 @@ def write_set(folder: Path, found: FeasibleSet) -> None:
         If a file cannot be written.
     """
     arrays: dict[str, Any] = {f"skeleton_{n}": c for n, c in found.skeletons.items()}
-    arrays |= {f"inner_{n}": c for n, c in found.inner.items()}
+    arrays |= {f"cell_{n}": c for n, c in found.inner.items()}
+    flags = found.flags
+    if flags.choices:
+        arrays |= {f"flag_{n}": c for n, c in flags.choices.items()}
+        arrays |= {"flag_rows": flags.rows, "flag_cells": flags.cells}
+        arrays["flag_allowed"] = flags.allowed
     buffer = io.BytesIO()
     np.savez_compressed(buffer, bits=found.bits, **arrays)
     write_bytes(folder / "feasible-set.npz", (buffer.getvalue(),))
@@ -54,10 +62,12 @@ def write_set(folder: Path, found: FeasibleSet) -> None:
 def lines(found: FeasibleSet) -> Iterator[str]:
     """Yield the set as CSV, line by line, never all rows at once."""
     memory = None if found.rules_only else Peaks(bind(found.problem, found.space))
-    names = [*found.skeletons, *found.inner]
+    names = found.names
+    tables = (found.skeletons, found.inner, found.flags.choices)
     labels = {
         name: {int(c): axis_label(name, int(c)) for c in np.unique(codes)}
-        for name, codes in (*found.skeletons.items(), *found.inner.items())
+        for table in tables
+        for name, codes in table.items()
     }
     yield ",".join(names if memory is None else [*names, "peak_bytes"]) + "\n"
     for start in range(0, len(found.bits), _CHUNK):

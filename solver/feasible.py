@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .domains import INNER, Domains, bind
+from .domains import Domains, bind
 from .feasible_set import NAMES as NAMES
 from .feasible_set import Engine as Engine
 from .feasible_set import FeasibleSet as FeasibleSet
-from .feasible_set import fold, fold_rows
-from .vector import legal_points
+from .feasible_set import folded, in_order
+from .inner import Cells, Flags, combinations
+from .lanes import enumerate_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..models.problem import Problem
+    from .peaks import Peaks
     from .space import Space
 
     Progress = Callable[[str, int, int], None]
@@ -74,25 +76,16 @@ def enumerate_feasible(
 def _by_vector(
     domains: Domains, engine: Engine, rules_only: bool, progress: Progress | None
 ) -> FeasibleSet:
-    points = legal_points(domains)
-    mask = points.legal
-    if not rules_only:
-        from .peaks import Peaks
-
-        memory = Peaks(domains)
-        mask = mask & (memory.of_points(points, progress) <= memory.limit)
-    inner = inner_codes(domains)
-    full = np.zeros((len(mask), *(len(c) for c in inner.values())), bool)
-    places = [np.searchsorted(inner[n], points.inner[n]) for n in INNER]
-    full[np.ix_(np.arange(len(mask)), *places)] = mask
-    skeletons, bits = fold(points.skeletons, inner, full)
+    memory = None if rules_only else _memory(domains)
+    rows, cells, bits, flags, legal = enumerate_arrays(domains, memory, progress)
     return FeasibleSet(
         problem=domains.problem,
         space=domains.space,
-        skeletons=skeletons,
-        inner=inner,
+        skeletons=rows,
+        cells=cells,
         bits=bits,
-        legal_count=points.count,
+        flags=flags,
+        legal_count=legal,
         engine=engine,
         rules_only=rules_only,
     )
@@ -103,28 +96,30 @@ def _by_cpsat(
 ) -> FeasibleSet:
     from .cpsat.enumerate import enumerate_cpsat
 
-    fits = None
-    if not rules_only:
-        from .peaks import Peaks
-
-        fits = Peaks(domains).fits
+    fits = None if rules_only else _memory(domains).fits
     found = enumerate_cpsat(domains, fits, progress)
-    inner = inner_codes(domains)
-    skeletons, bits = fold_rows(found, inner)
+    cells = Cells.of(domains)
+    size = len(found["tp"])
+    legal = size if rules_only else enumerate_arrays(domains, None)[-1]
+    choices = combinations(domains, domains.flags)
+    one = np.ones((1, 1, len(next(iter(choices.values()))) if choices else 1), bool)
+    none = np.zeros(0, np.int64)
+    flags = Flags(choices, none, none, one)
+    skeletons, bits, flags = in_order(*folded(found, domains.skeleton, cells, flags))
     return FeasibleSet(
         problem=domains.problem,
         space=domains.space,
         skeletons=skeletons,
-        inner=inner,
+        cells=cells,
         bits=bits,
-        legal_count=legal_points(domains).count,
+        flags=flags,
+        legal_count=legal,
         engine=engine,
         rules_only=rules_only,
     )
 
 
-def inner_codes(
-    domains: Domains,
-) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Return every value of the inner axes, ascending."""
-    return {n: np.asarray(domains.values[n], np.int64) for n in INNER}
+def _memory(domains: Domains) -> Peaks:
+    from .peaks import Peaks
+
+    return Peaks(domains)

@@ -97,7 +97,15 @@ class Peaks:
 
     def fits(self, shape: dict[str, int]) -> tuple[Expr, ...]:
         """Return the conditions under which a shape's ranks fit on the device."""
-        return tuple(at_most(p, self.limit) for p in self.worst(self.key(shape)))
+        return self.conditions(self.key(shape))
+
+    def conditions(self, key: tuple[int, ...]) -> tuple[Expr, ...]:
+        """Return the conditions under which the ranks of a key fit on the device."""
+        return tuple(at_most(p, self.limit) for p in self.worst(key))
+
+    def groups(self, rows: Mapping[str, Array]) -> tuple[Array, list[tuple[int, ...]]]:
+        """Return for each row the number of its key, shape [n], and the keys."""
+        return _numbered(rows, self.key)
 
     def of_points(
         self,
@@ -137,10 +145,10 @@ class Peaks:
         return result
 
 
-def _group(
+def _numbered(
     rows: Mapping[str, Array], key: Callable[[dict[str, int]], tuple[int, ...]]
-) -> tuple[Array, list[int], list[tuple[int, ...]]]:
-    """Sort rows by pipeline shape: order, start of each group, its key."""
+) -> tuple[Array, list[tuple[int, ...]]]:
+    """Number rows by pipeline shape: the number of each row's key, and the keys."""
     names = (*_KEY, "m")
     columns = [rows[n].ravel() for n in names]
     sizes = [int(c.max(initial=0)) + 1 for c in columns]
@@ -151,7 +159,14 @@ def _group(
     keys = [key(dict(zip(names, shape, strict=True))) for shape in shapes]
     distinct = sorted(set(keys))
     number = {k: i for i, k in enumerate(distinct)}
-    group = np.asarray([number[k] for k in keys], np.int64)[inverse]
+    return np.asarray([number[k] for k in keys], np.int64)[inverse], distinct
+
+
+def _group(
+    rows: Mapping[str, Array], key: Callable[[dict[str, int]], tuple[int, ...]]
+) -> tuple[Array, list[int], list[tuple[int, ...]]]:
+    """Sort rows by pipeline shape: order, start of each group, its key."""
+    group, distinct = _numbered(rows, key)
     order = np.argsort(group, kind="stable")
     counts = np.bincount(group, minlength=len(distinct))
     starts = [0, *np.cumsum(counts).tolist()]

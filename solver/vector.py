@@ -7,23 +7,28 @@ rows of all axes but the inner ones, and beside them the grid of inner choices.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from ..models.errors import InputError
 from ..models.expr import Array, Evaluator, axes, equals
-from .domains import INNER, Domains
+from .inner import joint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..models.expr import Expr
+    from .domains import Domains
 
 Mask = npt.NDArray[np.bool_]
-_ORDER = ("pp", "tp", "cp", "dp", "vpp", "schedule", "split", "mbs", "m")
+_ORDER = ("pp", "tp", "cp", "dp", "vpp", "schedule", "split", "mbs", "gbs", "m")
 _REST = ("sp", "ep", "etp", "edp")
+#: Points that are held at once at most; larger spaces are enumerated in blocks.
+_MOST = 400_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +80,20 @@ def spread(
 def derived(name: str, domains: Domains, table: Mapping[str, Array]) -> Array:
     """Return a derived axis, rounded down; the rules drop what is not whole."""
     problem = domains.problem
+    number: int | Array
     factors, number = {
         "dp": (("tp", "pp", "cp"), problem.cluster.world_size),
         "edp": (("etp", "ep", "pp"), problem.cluster.world_size),
-        "m": (("mbs", "dp"), problem.training.global_batch),
+        "m": (("mbs", "dp"), _batch(domains, table)),
     }[name]
     divisor = np.ones(1, np.int64)
     for factor in factors:
         divisor = divisor * table[factor]
-    return number // np.maximum(divisor, 1)
+    return np.asarray(number // np.maximum(divisor, 1))
+
+
+def _batch(domains: Domains, table: Mapping[str, Array]) -> int | Array:
+    return table["gbs"] if "gbs" in table else domains.values["gbs"][0]
 
 
 def legal_points(domains: Domains, skip: frozenset[str] = frozenset()) -> Points:
@@ -96,12 +106,46 @@ def legal_points(domains: Domains, skip: frozenset[str] = frozenset()) -> Points
     skip
         Ids of rules to leave out, for explanations.
     """
+    table, waiting = skeletons(domains, skip)
+    return _inner_grid(domains, table, waiting)
+
+
+def skeletons(
+    domains: Domains, skip: frozenset[str] = frozenset()
+) -> tuple[dict[str, Array], list[Expr]]:
+    """Return the skeletons that their rules allow, and the rules with inner axes.
+
+    Parameters
+    ----------
+    domains
+        The problem over its space.
+    skip
+        Ids of rules to leave out, for explanations.
+    """
     waiting = [body for rule, body in domains.rules if rule.id not in skip]
     table: dict[str, Array] = {}
     for name in (*_ORDER, *_REST):
-        _join(name, domains, table)
+        if name == "gbs":
+            _join_batches(domains, table)
+        else:
+            _join(name, domains, table)
         waiting = _filter(table, waiting)
-    return _inner_grid(domains, table, waiting)
+    return table, waiting
+
+
+def _join_batches(domains: Domains, table: dict[str, Array]) -> None:
+    """Join the global batches that a row's ``mbs * dp`` divides, and no others."""
+    batches = np.asarray(domains.values["gbs"], np.int64)
+    if len(batches) == 1:
+        return
+    unit = table["mbs"] * table["dp"]
+    distinct, number = np.unique(unit, return_inverse=True)
+    fitting = [batches[batches % u == 0] for u in distinct]
+    repeat = np.asarray([len(f) for f in fitting], np.int64)[number]
+    found = [fitting[i] for i in number]
+    for name in table:
+        table[name] = np.repeat(table[name], repeat)
+    table["gbs"] = np.concatenate(found) if found else batches[:0]
 
 
 def _join(name: str, domains: Domains, table: dict[str, Array]) -> None:
@@ -136,34 +180,38 @@ def _keep(table: dict[str, Array], keep: Mask) -> None:
 def _inner_grid(
     domains: Domains, table: Mapping[str, Array], waiting: list[Expr]
 ) -> Points:
-    inner = {name: np.asarray(domains.values[name], np.int64) for name in INNER}
-    for name in INNER:
+    inner = {n: np.asarray(domains.values[n], np.int64) for n in domains.inner}
+    for name in domains.inner:
         alone = [b for b in waiting if [a.name for a in axes(b)] == [name]]
         for body in alone:
             inner[name] = inner[name][Evaluator(inner)(body) != 0]
         waiting = [b for b in waiting if b not in alone]
     shape = (len(table["pp"]), *(len(codes) for codes in inner.values()))
-    evaluate, legal = Evaluator(spread(table, inner)), np.ones(shape, bool)
-    for body in waiting:
-        legal &= evaluate(body) != 0
+    if math.prod(shape) > _MOST:
+        raise InputError(
+            f"a space that is held whole has at most {_MOST:,} points after its "
+            f"skeletons are joined, got {math.prod(shape):,} in space "
+            f"{domains.space.label}; enumerate it, or pin or leave out some axes"
+        )
+    legal = joint(waiting, spread(table, inner), shape).copy()
     return Points(skeletons=dict(table), inner=inner, legal=legal)
 
 
 def derived_equalities(domains: Domains) -> tuple[Expr, ...]:
     """Return the equations that define the derived axes."""
     d, problem = domains.dims, domains.problem
-    world, batch = problem.cluster.world_size, problem.training.global_batch
+    world = problem.cluster.world_size
     return (
         equals(d.tp * d.pp * d.cp * d.dp, world),
         equals(d.etp * d.ep * d.pp * d.edp, world),
-        equals(d.mbs * d.dp * d.m, batch),
+        equals(d.mbs * d.dp * d.m, d.gbs),
     )
 
 
 def raw_count(domains: Domains) -> int:
     """Return the size of the product of the decided axes."""
     size = 1
-    for name in (*_ORDER, *_REST, *INNER):
+    for name in (*_ORDER, *_REST, *domains.inner):
         if name not in ("dp", "edp", "m"):
             size *= len(domains.values[name])
     return size

@@ -13,7 +13,6 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from ...models.expr import Evaluator, axes, substitute
-from ...models.layout import DECIDED, DERIVED
 from ..vector import derived_equalities
 from .encode import Encoder
 
@@ -85,7 +84,7 @@ def enumerate_cpsat(
     IncompleteError
         If CP-SAT stopped early, found the model invalid, or repeated a solution.
     """
-    names = (*DECIDED, *DERIVED)
+    names = domains.names
     rows: list[tuple[int, ...]] = []
     todo = list(shapes(domains))
     for done, shape in enumerate(todo):
