@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .truth.row import Row
 
@@ -125,12 +125,55 @@ def repeated(rows: Sequence[Row]) -> frozenset[str]:
     return frozenset(found)
 
 
+CONTRADICTED = "contradicted"
+CONTRADICTED_SENTENCE = (
+    "a crash whose layout also ran with the same or a larger micro-batch, so that the "
+    "cause cannot be memory"
+)
+_LAYOUT = ("model", "num_gpus", "tp", "pp", "dp", "zero_stage", "sp")
+
+
+def layouts(rows: Iterable[Row]) -> list[list[Row]]:
+    """Group the playbook's rows by layout: they differ by micro-batch."""
+    groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.id.startswith("playbook-"):
+            groups[tuple(row.text(name) for name in _LAYOUT)].append(row)
+    return list(groups.values())
+
+
+def contradicted(rows: Iterable[Row]) -> frozenset[str]:
+    """Return the ids of crashes that another row of the same layout contradicts."""
+    found: set[str] = set()
+    for group in layouts(rows):
+        ran = [r.whole("micro_batch") or 0 for r in group if not crashed(r)]
+        most = max(ran, default=0)
+        failed = [r for r in group if crashed(r)]
+        if any((r.whole("micro_batch") or 0) <= most for r in failed):
+            found.update(row.id for row in failed)
+    return frozenset(found)
+
+
 def _degrees(row: Row) -> tuple[str, str, str]:
     return row.text("tp"), row.text("pp"), row.text("cp")
 
 
-def excluded(row: Row, stale: frozenset[str] = frozenset()) -> str | None:
-    """Return the name of the rule that leaves a row out, None if none does."""
+def excluded(
+    row: Row,
+    stale: frozenset[str] = frozenset(),
+    denied: frozenset[str] = frozenset(),
+) -> str | None:
+    """Return the name of the rule that leaves a row out, None if none does.
+
+    Parameters
+    ----------
+    row
+        The row.
+    stale, denied
+        What ``repeated`` and ``contradicted`` return for its table.
+    """
     if row.id in stale:
         return REPEATED
+    if row.id in denied:
+        return CONTRADICTED
     return next((rule.name for rule in EXCLUSIONS if rule.applies(row)), None)

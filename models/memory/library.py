@@ -52,8 +52,9 @@ class Software:
         Micro-batches whose gradient of the logits waits for a bubble.
     group
         Micro-batches in a group of the interleaved order, None for pp.
-    instances
-        Copies of the distributed optimizer's shards.
+    scripted
+        Whether Megatron's fused loss is scripted by an older PyTorch rather than
+        compiled: two more 32-bit copies of the logits live at its peak.
     """
 
     generation: str = "sm90"
@@ -63,7 +64,7 @@ class Software:
     grouped: bool = True
     deferred: int = 0
     group: int | None = None
-    instances: int = 1
+    scripted: bool = False
 
 
 class Held(NamedTuple):
@@ -144,6 +145,15 @@ def layer_extras(
         name = "attention output before it is turned"
         shape, dtype = f"[b, s, {width}/tp]", model.context.dtype
         yield Entry(name, dtype, shape, width, units.tokens_tp)
+
+
+def scripted_loss(model: MemoryModel, software: Software) -> Iterator[Held]:
+    """Yield the copies of the logits that a loss keeps if it is not compiled."""
+    native = model.context.training.cross_entropy == "native-fused"
+    if software.scripted and native:
+        logits = value(model.context.units.logits(model.state.rows).times(4), {})
+        source = "Megatron CI, three goldens of older software: about 4 X more"
+        yield Held("copies of the logits in a scripted loss", 2 * logits, source)
 
 
 def deferred_logits(model: MemoryModel, software: Software) -> Iterator[Held]:

@@ -34,6 +34,21 @@ class Constants:
         """Return one workspace of TransformerEngine, by generation."""
         return self._size("engine_workspace_bytes", generation)
 
+    def size(self, name: str) -> Sized:
+        """Return a constant that stands alone."""
+        entry = self.document[name]
+        return Sized(int(entry["bytes"]), str(entry["source"]))
+
+    def number(self, name: str) -> float:
+        """Return a number that stands alone."""
+        return float(self.document[name]["value"])
+
+    def band(self, name: str) -> tuple[tuple[float, float], ...]:
+        """Return the band of a kind of run; of Megatron's dense ones if unknown."""
+        bands = self.document["bands"]
+        found = bands.get(name, bands["megatron-dense"])
+        return tuple((float(p), float(r)) for p, r in found["ratios"])
+
     def _size(self, table: str, name: str) -> Sized:
         entry = self.document[table]
         found = entry["bytes"]

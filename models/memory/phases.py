@@ -23,7 +23,15 @@ from ..pipeline.inflight import in_flight, saturation
 from ..pipeline.order import B_CHUNK, F_CHUNK
 from ..pipeline.schedules import order
 from .entries import Recompute
-from .library import FLASH, Held, batches, deferred_logits, layer_extras, workspaces
+from .library import (
+    FLASH,
+    Held,
+    batches,
+    deferred_logits,
+    layer_extras,
+    scripted_loss,
+    workspaces,
+)
 from .moments import Moment, moments
 
 if TYPE_CHECKING:
@@ -144,7 +152,7 @@ def always(run: Run, stage: Stage) -> list[Held]:
     model, software = run.model, run.software
     found = [*workspaces(model, stage, software), *batches(model, stage, software)]
     if any(chunk.head for chunk in stage):
-        found += deferred_logits(model, software)
+        found += [*deferred_logits(model, software), *scripted_loss(model, software)]
     return found
 
 
