@@ -88,15 +88,9 @@ def in_step(rule: Rule) -> bool:
     return rule.checker == "step" and rule.kind == "hard" and rule.where != "never"
 
 
-def by_machine(rule: Rule) -> bool:
-    """Whether the framework's own code decides: refuses, fails, or loses layers."""
-    loses = rule.checker == "layers" and rule.kind == "hard"
-    return rule.machine_checked or loses or in_step(rule)
-
-
 def has_families(rule: Rule) -> bool:
     """Whether the framework is asked, or the launcher's check as restated."""
-    return by_machine(rule) or rule.decides
+    return rule.machine_checked or rule.decides
 
 
 def judge_all(found: Iterable[Recorded]) -> list[Judged]:
@@ -144,7 +138,7 @@ def by_stage(judged: Sequence[Judged]) -> dict[str, Count]:
 
 def not_by_machine() -> list[Rule]:
     """Return the rules that no framework's code is asked about."""
-    return [rule for rule in rules(DIALECT) if not by_machine(rule)]
+    return [rule for rule in rules(DIALECT) if not rule.machine_checked]
 
 
 def report(judged: Sequence[Judged], asked: Mapping[str, str]) -> dict[str, Any]:

@@ -9,23 +9,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from .option import UNSET, Option
+from .option import Option
+from .option import choice as _choice
+from .option import flags as _flags
+from .option import number as _number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-
-def _flags(*names: str, on: bool = False) -> tuple[Option, ...]:
-    return tuple(Option(name=n, kind="flag", default=int(on)) for n in names)
-
-
-def _choice(name: str, *labels: str, default: str = "") -> Option:
-    at = labels.index(default) if default else 0
-    return Option(name=name, kind="choice", labels=labels, default=at)
-
-
-def _number(name: str, default: int = UNSET) -> Option:
-    return Option(name=name, kind="whole", default=default)
 
 
 def _set(name: str, *labels: str) -> Option:

@@ -108,3 +108,19 @@ _WANTED = {
     "set": "a list of names",
     "whole": f"a whole number within 2**31, or null, {UNSET} being reserved",
 }
+
+
+def flags(*names: str, on: bool = False) -> tuple[Option, ...]:
+    """Return options that are on or off."""
+    return tuple(Option(name=n, kind="flag", default=int(on)) for n in names)
+
+
+def choice(name: str, *labels: str, default: str = "") -> Option:
+    """Return an option that is one of some names, the first by default."""
+    at = labels.index(default) if default else 0
+    return Option(name=name, kind="choice", labels=labels, default=at)
+
+
+def number(name: str, default: int = UNSET) -> Option:
+    """Return an option that is a whole number."""
+    return Option(name=name, kind="whole", default=default)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from .accelerate import ACCELERATE
 from .context import CONTEXT
+from .deepspeed import GRIDS, PRECISIONS
+from .deepspeed_zero import ZERO
 from .dialects import BASES as BASES
 from .dialects import DIALECTS as DIALECTS
 from .dialects import parse_dialect as parse_dialect
@@ -51,6 +54,10 @@ ALL_RULES: tuple[Rule, ...] = (
     *PRIMUS,
     *DUALPIPE,
     *TORCHTITAN,
+    *GRIDS,
+    *PRECISIONS,
+    *ZERO,
+    *ACCELERATE,
 )
 
 

@@ -21,6 +21,8 @@ DIALECTS = {
     "primus": ("2026.08",),
     "dualpipe": ("1.0",),
     "torchtitan": ("0.2", "0.3"),
+    "deepspeed": ("0.19",),
+    "accelerate": ("1.15",),
 }
 #: Dialects that stand on another one: all its rules hold, those of the same id
 #: replaced.

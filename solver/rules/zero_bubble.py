@@ -127,7 +127,7 @@ DUALPIPE = (
         source=f"{_DUALPIPE}dualpipe.py, DualPipe.step; dualpipev.py, DualPipeV.step",
         body=_dualpipe,
         where="schedule",
-        checker="step",
+        checker="dualpipe",
         dialect="dualpipe",
     ),
 )
