@@ -55,6 +55,7 @@ def plan(
     optimizer: o.Optimizer = o.OPTIMIZER,
     space: o.SpaceText = "default",
     top: o.Top = 10,
+    confidence: o.Confidence = o.CONFIDENCE,
     json: o.AsJson = False,
     out: o.Out = None,
 ) -> Work:
@@ -74,7 +75,7 @@ def plan(
         max_gpus=max_gpus,
         space=space,
     )
-    return partial(run, request, top=top, as_json=json, out=out)
+    return partial(run, request, top=top, confidence=confidence, as_json=json, out=out)
 
 
 @app.command()
@@ -88,6 +89,7 @@ def project(
     precision: o.Precision = o.PRECISION,
     max_gpus: o.MaxGpus = None,
     optimizer: o.Optimizer = o.OPTIMIZER,
+    confidence: o.Confidence = o.CONFIDENCE,
     json: o.AsJson = False,
     out: o.Out = None,
 ) -> Work:
@@ -110,7 +112,7 @@ def project(
         optimizer=optimizer,
         max_gpus=max_gpus,
     )
-    return partial(run, request, as_json=json, out=out)
+    return partial(run, request, confidence=confidence, as_json=json, out=out)
 
 
 @app.command()
@@ -127,6 +129,7 @@ def memory(
     precision: o.Precision = o.PRECISION,
     max_gpus: o.MaxGpus = None,
     optimizer: o.Optimizer = o.OPTIMIZER,
+    confidence: o.Confidence = o.CONFIDENCE,
     json: o.AsJson = False,
 ) -> Work:
     """List what lies in memory at the peak of one configuration, byte by byte."""
@@ -144,7 +147,7 @@ def memory(
         optimizer=optimizer,
         max_gpus=max_gpus,
     )
-    return partial(run, request, rank=rank, as_json=json)
+    return partial(run, request, rank=rank, confidence=confidence, as_json=json)
 
 
 @app.command()

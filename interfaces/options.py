@@ -98,8 +98,17 @@ Why = Annotated[
 Check = Annotated[
     bool, typer.Option("--check", help="Re-solve each conflict and correction.")
 ]
+Confidence = Annotated[
+    float,
+    typer.Option(
+        "--confidence",
+        metavar="P",
+        help="How sure the verdict on memory is to be, above 0 and below 1.",
+    ),
+]
 Top = Annotated[int, typer.Option("--top", metavar="K", help="Rows to show at most.")]
 
+CONFIDENCE = 0.99
 DIALECT, PRECISION, OPTIMIZER = DEFAULT_DIALECT, DEFAULT_PRECISION, DEFAULT_OPTIMIZER
 
 

@@ -10,6 +10,7 @@ from ...models.errors import unknown_name
 BENCHMARKS = {
     "legality": "judge configurations as Megatron does, and compare with its verdicts",
     "memory": "compare the ledger with recorded tensors, case by case",
+    "memory-peaks": "compare whole ranks' peaks with published ones, and the verdicts",
     "pipeline": "print the rates of the pipeline simulator and the published idle",
     "verdict": "compare the rules with what the frameworks themselves answered",
 }
@@ -25,9 +26,9 @@ def run(name: str, words: list[str]) -> int:
     """
     if name in ("-h", "--help"):
         for known, purpose in BENCHMARKS.items():
-            print(f"shardproof bench {known:<10} {purpose}")
+            print(f"shardproof bench {known:<13} {purpose}")
         return 0
     if name not in BENCHMARKS:
         raise unknown_name("benchmark", name, BENCHMARKS)
-    module = import_module(f"shardproof.benchmarks.{name}")
+    module = import_module(f"shardproof.benchmarks.{name.replace('-', '_')}")
     return int(module.main(words) or 0)

@@ -8,6 +8,7 @@ from ...models.units import GIB, gib
 from ..document import MEMORY, Document, problem
 from ..one import MemoryReport, memory_one
 from ..table import Column, Table
+from ..verdicts import CONFIDENCE, sentence, sure, verdict_of
 from ..words import layout, question
 from .report import INFEASIBLE, OK, finish, refuse
 
@@ -15,16 +16,24 @@ if TYPE_CHECKING:
     from ..request import Request
 
 
-def run(request: Request, *, rank: int | None, as_json: bool) -> int:
+def run(
+    request: Request,
+    *,
+    rank: int | None,
+    as_json: bool,
+    confidence: float = CONFIDENCE,
+) -> int:
     """List, print, and return the exit code: 1 if it does not fit."""
+    sure(confidence)
     found = memory_one(request, rank)
     if not isinstance(found, MemoryReport):
         return refuse(found, as_json=as_json)
+    verdict = verdict_of(found.problem, found.layout, confidence)
     finish(
-        document(found),
+        {**document(found), "verdict": verdict},
         title=question(found.problem),
         tables=[items(found)],
-        text=_text(found),
+        text=f"{_text(found)}\n{sentence(verdict)}",
         as_json=as_json,
     )
     return OK if found.fits else INFEASIBLE

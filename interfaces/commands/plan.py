@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..growth import enough_nodes
 from ..progress import Progress
 from ..request import rows
+from ..verdicts import CONFIDENCE, sentence, sure, verdict_of
 from ..words import certificate, choices
 from .report import accept, prepare, refuse
 
@@ -14,12 +15,20 @@ if TYPE_CHECKING:
     from ..request import Request
 
 
-def run(request: Request, *, top: int, as_json: bool, out: str | None) -> int:
+def run(
+    request: Request,
+    *,
+    top: int,
+    as_json: bool,
+    out: str | None,
+    confidence: float = CONFIDENCE,
+) -> int:
     """Answer, print, and return the exit code."""
     from ...solver.answer import Infeasible
     from ...solver.plan import plan
 
     number = rows(top, least=1)
+    sure(confidence)
     problem, space = request.problem(), request.in_space()
     folder = prepare(out)
     with Progress() as progress:
@@ -30,5 +39,6 @@ def run(request: Request, *, top: int, as_json: bool, out: str | None) -> int:
     if isinstance(found, Infeasible):
         return refuse(found, nodes=nodes, as_json=as_json, folder=folder)
     table = choices(found.answers, problem)
-    text = certificate(found)
-    return accept(found, table, text, as_json=as_json, folder=folder)
+    verdicts = [verdict_of(problem, c.layout, confidence) for c in found.answers]
+    text = "\n".join((certificate(found), *map(sentence, verdicts[:1])))
+    return accept(found, table, text, as_json=as_json, folder=folder, verdicts=verdicts)

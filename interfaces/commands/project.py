@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...models.units import gib
 from ..one import advice, project_one
 from ..table import Column, Table
+from ..verdicts import CONFIDENCE, sentence, sure, verdict_of
 from ..words import calibration, choices, seconds
 from .report import accept, prepare, refuse
 
@@ -15,16 +16,27 @@ if TYPE_CHECKING:
     from ..request import Request
 
 
-def run(request: Request, *, as_json: bool, out: str | None) -> int:
+def run(
+    request: Request,
+    *,
+    as_json: bool,
+    out: str | None,
+    confidence: float = CONFIDENCE,
+) -> int:
     """Project, print, and return the exit code."""
     from ...solver.answer import Infeasible
 
+    sure(confidence)
     folder = prepare(out)
     found = project_one(request)
     if isinstance(found, Infeasible):
         return refuse(found, as_json=as_json, folder=folder)
     table = choices(found.answers, found.problem)
-    return accept(found, table, _text(found), as_json=as_json, folder=folder)
+    verdict = verdict_of(found.problem, found.answers[0].layout, confidence)
+    text = "\n\n".join((_text(found), sentence(verdict)))
+    return accept(
+        found, table, text, as_json=as_json, folder=folder, verdicts=[verdict]
+    )
 
 
 def _text(found: Answer) -> str:

@@ -87,10 +87,14 @@ def accept(
     *,
     as_json: bool,
     folder: Path | None = None,
+    verdicts: Sequence[Document] = (),
 ) -> int:
-    """End with an answer."""
+    """End with an answer; ``verdicts`` are those of its configurations, in order."""
+    document = answer_document(value)
+    for shown, found in zip(document["answers"], verdicts, strict=False):
+        shown["verdict"] = found
     finish(
-        answer_document(value),
+        document,
         title=question(value.problem),
         tables=[table],
         text=text,

@@ -11,7 +11,7 @@ All is torch's *allocated* memory: context and communicators are outside it, see
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -156,12 +156,27 @@ def always(run: Run, stage: Stage) -> list[Held]:
     return found
 
 
-def fullest(run: Run, stage: Stage, flights: InFlight) -> tuple[Moment, int]:
-    """Return the moment with most activations, and their bytes."""
+def fullest(
+    run: Run, stage: Stage, flights: InFlight, *, forward: bool = False
+) -> tuple[Moment, int]:
+    """Return the moment with most activations, and their bytes.
+
+    Parameters
+    ----------
+    run, stage
+        The configuration and a rank's chunks.
+    flights
+        The micro-batches that each chunk holds, at every moment that counts.
+    forward
+        Whether only forwards run then: nothing that a backward needs is alive but a
+        loss.
+    """
     model = run.model
     extras = _extras(run)
     best: tuple[Moment, int] | None = None
     for moment in moments(stage, flights, _kinds(model, stage)):
+        if forward and moment.transient != "loss moment":
+            moment = replace(moment, transient=None)
         alive = _component(model, moment)
         alive += sum(count * extras.get(name, 0) for name, count in moment.kept)
         if best is None or alive > best[1]:
@@ -217,13 +232,13 @@ def phases(run: Run, rank: int) -> dict[Phase, int]:
     library = sum(item.bytes for item in always(run, stage))
     moments_only = _moments_of_adam(run, stage)
     early = whole - moments_only
+    loads = vectors_by_phase(run, rank)
     alive = {
-        phase: fullest(run, stage, vectors)[1]
-        for phase, vectors in vectors_by_phase(run, rank).items()
+        phase: fullest(run, stage, vectors, forward=phase in _FORWARDS)[1]
+        for phase, vectors in loads.items()
     }
     found: dict[Phase, int] = {"initialisation": early}
-    found["first forward"] = early + library + alive.get("warm-up", 0)
-    for phase in ("warm-up", "steady", "cool-down"):
+    for phase in ("first forward", "warm-up", "steady", "cool-down"):
         if phase in alive:
             found[phase] = early + library + alive[phase]
     found["optimizer step"] = whole + library
@@ -242,6 +257,10 @@ def _moments_of_adam(run: Run, stage: Stage) -> int:
     return sum(parts) * 2 // 3
 
 
+#: Phases in which no backward runs.
+_FORWARDS = ("first forward", "warm-up")
+
+
 @lru_cache(maxsize=256)
 def _order_vectors(
     schedule: str, pp: int, vpp: int, m: int, group: int | None, rank: int
@@ -253,6 +272,7 @@ def _order_vectors(
     forwards = np.flatnonzero(slots[:, F_CHUNK] >= 0)
     backwards = np.flatnonzero(slots[:, B_CHUNK] >= 0)
     bounds = {
+        "first forward": (0, 1),
         "warm-up": (0, backwards[0]),
         "steady": (backwards[0] - 1 if backwards[0] else 0, forwards[-1] + 1),
         "cool-down": (forwards[-1] + 1, len(slots)),
