@@ -96,6 +96,10 @@ class Measured:
         """Parameters of the rank."""
         return value(self.model.rank_parameters((self.chunk,)), {})
 
+    def weight_copies(self) -> int:
+        """Bytes of weights in eight or four bits that the rank holds."""
+        return value(self.model.copies((self.chunk,)), {})
+
     def entries(self) -> list[tuple[str, Entry, int]]:
         """Component, entry and number of its occurrences on the rank."""
         return [
@@ -167,12 +171,14 @@ def evaluate(case: Case) -> dict[str, Any]:
     -------
     dict
         ``per_layer_saved``: bytes one more layer adds; ``saved_bytes``: bytes of the
-        whole rank; ``per_layer_params`` and ``params``: parameters; ``items``: the
-        tensors by name.
+        whole rank; ``per_layer_params`` and ``params``: parameters;
+        ``per_layer_weight_copies`` and ``weight_copy_bytes``: bytes of weights in
+        eight or four bits beside the parameters; ``items``: the tensors by name.
     """
     measured = read(case)
     longer = read({**case, "layers": 2 * case["layers"]})
     saved, numbers = measured.saved(), measured.parameters()
+    copies = measured.weight_copies()
     stages = case.get("pp") or 1
     added = max(1, case["layers"] // stages)
     return {
@@ -180,6 +186,8 @@ def evaluate(case: Case) -> dict[str, Any]:
         "per_layer_params": (longer.parameters() - numbers) // added,
         "saved_bytes": saved,
         "params": numbers,
+        "weight_copy_bytes": copies,
+        "per_layer_weight_copies": (longer.weight_copies() - copies) // added,
         "items": _items(measured),
     }
 

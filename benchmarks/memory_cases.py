@@ -17,7 +17,7 @@ from ..models.architecture import (
     Layer,
     MoE,
 )
-from ..models.layout import Dims, recompute_code
+from ..models.layout import PRECISIONS, Dims, recompute_code
 from ..models.memory import Kernels
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ def kernels_of(case: Case) -> Kernels:
         distributed_inputs=bool(case.get("rc_dist", False)),
         latent_norm=bool(case.get("qk_ln", False)),
         latent_bias=bool(case.get("bias", False)),
+        transposed_copies=case.get("cc", 9) < 10,
         parameter_bytes=4 if case.get("dtype") == "float32" else 2,
         vocab_multiple=1,
     )
@@ -146,6 +147,22 @@ def cross_entropy_of(case: Case) -> CrossEntropy:
         return "unfused"
     native = extra.get("cross_entropy_fusion_impl", "native") == "native"
     return "native-fused" if native else "te-fused"
+
+
+_RECIPES = {
+    "delayed": "fp8-delayed",
+    "tensorwise": "fp8-tensor",
+    "blockwise": "fp8-block",
+    "mxfp8": "mxfp8",
+}
+
+
+def precision_of(case: Case) -> str:
+    """Return the format of a case's matrix products."""
+    extra = case.get("extra", {})
+    if extra.get("fp4"):
+        return "nvfp4"
+    return _RECIPES[extra["fp8_recipe"]] if extra.get("fp8") else "bf16"
 
 
 def recompute_of(case: Case) -> int:
@@ -167,5 +184,6 @@ def dims_of(case: Case) -> Dims:
     fixed |= {"vpp": case.get("vpp") or 1, "m": 1}
     fixed |= {"dp": max(1, world // (tp * pp * cp))}
     fixed |= {"edp": max(1, world // (etp * ep * pp))}
+    fixed |= {"precision": PRECISIONS.index(precision_of(case))}
     choices = {"recompute": (0, recompute_of(case))}
     return Dims.of(choices | {name: (value,) for name, value in fixed.items()})

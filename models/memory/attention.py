@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .entries import Entry, norm_statistics
+from .quantized import divided_columns, input_entries
 
 if TYPE_CHECKING:
     from ..architecture import Attention
@@ -63,7 +64,13 @@ def output_entries(
     """
     dtype, units = context.dtype, context.units
     shape, numbers = f"[n, a/tp * {width}]", heads * width
-    yield Entry("attention output", dtype, shape, numbers, units.tokens_tp)
+    if context.precision != "fp8-delayed" or not checkpointed:
+        yield Entry("attention output", dtype, shape, numbers, units.tokens_tp)
+    if context.precision == "fp8-delayed":
+        # Other formats let the projection keep what attention keeps anyway.
+        matrix, name = divided_columns(context), "input of the output projection"
+        unit = units.tokens_tp
+        yield from input_entries(context, name, shape, numbers, unit, matrix)
     if context.kernels.context_parallel == "a2a" and not checkpointed:
         name = "attention output before its exchange"
         yield Entry(name, dtype, shape, numbers, units.exchanged_tp)

@@ -37,7 +37,7 @@ class _Side(NamedTuple):
 _Shape = tuple[_Side, _Side]
 
 
-def _shape(tensor: Tensor) -> _Shape | None:
+def projection_sides(tensor: Tensor) -> _Shape | None:
     """Return a projection's shape on a rank, None for other tensors.
 
     Router and gate are not TransformerEngine's.
@@ -95,6 +95,6 @@ def dummy_numbers(tensors: Iterable[Tensor], dims: Dims) -> Expr:
     dims
         The axes, of which tp and etp are read.
     """
-    found = (_shape(tensor) for tensor in tensors)
+    found = (projection_sides(tensor) for tensor in tensors)
     shapes = list(dict.fromkeys(shape for shape in found if shape))
     return total(_size(s, shapes[:i], dims) for i, s in enumerate(shapes))

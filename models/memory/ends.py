@@ -9,11 +9,13 @@ TransformerEngine.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..architecture import LatentAttention
 from .entries import Entry, norm_statistics
 from .layers import layer_entries
+from .quantized import input_entries, whole_columns
 
 if TYPE_CHECKING:
     from ..expr import Expr
@@ -65,6 +67,9 @@ def mtp_entries(context: Context, recompute: Recompute) -> Entries:
     that the input of the norm of the state is kept for itself. The layer's input is a
     view of the gathered projection under sequence parallelism.
     """
+    if context.precision == "nvfp4":
+        # Megatron runs predicted tokens in eight bits, but not in four.
+        context = replace(context, precision="bf16")
     h, units, dtype = context.hidden, context.units, context.dtype
     layer = context.architecture.layers[-1]
     yield from embedding_entries(context)
@@ -83,7 +88,10 @@ def mtp_entries(context: Context, recompute: Recompute) -> Entries:
     yield from norm_statistics(context, "token norm", units.shard)
     yield from norm_statistics(context, "state norm", units.shard)
     wide = 2 * h
-    yield Entry("token and state", dtype, f"[T, {wide}]", wide, units.shard)
+    shape, matrix = f"[T, {wide}]", whole_columns(context)
+    yield from input_entries(
+        context, "token and state", shape, wide, units.shard, matrix
+    )
     yield Entry(
         "rest of the gathered input", dtype, f"[n - T, {h}]", h, units.unsharded
     )

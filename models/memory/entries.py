@@ -14,8 +14,15 @@ if TYPE_CHECKING:
     from .kernels import Kernels
     from .units import Unit, Units
 
-DType = Literal["bf16", "fp32", "int64", "int32", "bool"]
-SIZES: dict[str, int] = {"bf16": 2, "fp32": 4, "int64": 8, "int32": 4, "bool": 1}
+DType = Literal["bf16", "fp32", "int64", "int32", "bool", "uint8"]
+SIZES: dict[str, int] = {
+    "bf16": 2,
+    "fp32": 4,
+    "int64": 8,
+    "int32": 4,
+    "bool": 1,
+    "uint8": 1,
+}
 
 
 @dataclass(frozen=True)
@@ -56,12 +63,22 @@ Entries = Iterator[Entry]
 
 @dataclass(frozen=True)
 class Context:
-    """What every ledger function needs: model, training, kernels and units."""
+    """What every ledger function needs: model, training, kernels and units.
+
+    ``precision`` is the format of the matrix products' inputs, a name of
+    ``axis_values.PRECISIONS``; what is not such an input has 16 bits.
+    """
 
     architecture: Architecture
     training: Training
     kernels: Kernels
     units: Units
+    precision: str = "bf16"
+
+    @property
+    def narrow(self) -> bool:
+        """Whether matrix products take inputs of less than 16 bits."""
+        return self.precision not in ("bf16", "fp16")
 
     @property
     def dtype(self) -> DType:
@@ -88,11 +105,12 @@ class Recompute:
     @property
     def full(self) -> bool:
         """Whether whole layers are run again."""
-        return self.code == RECOMPUTE_FULL
+        return self.code >= RECOMPUTE_FULL
 
     def __contains__(self, module: str) -> bool:
         """Whether a module is run again."""
-        return bool(self.code >> RECOMPUTE_MODULES.index(module) & 1)
+        index = RECOMPUTE_MODULES.index(module)
+        return not self.full and bool(self.code >> index & 1)
 
 
 NOTHING = Recompute(0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .entries import Entry
+from .quantized import divided_columns, input_entries
 
 if TYPE_CHECKING:
     from .entries import Context, Entries
@@ -40,4 +41,6 @@ def network_entries(
         # The other half is copied when the (by default zero) offset is added.
         yield Entry(f"{prefix}activated gate", dtype, f"[n, {ffn}/tp]", ffn, unit)
         yield Entry(f"{prefix}linear half", dtype, f"[n, {ffn}/tp]", ffn, unit)
-    yield Entry(f"{prefix}activation", dtype, f"[n, {ffn}/tp]", ffn, unit)
+    name, shape = f"{prefix}activation", f"[n, {ffn}/tp]"
+    matrix = divided_columns(context)
+    yield from input_entries(context, name, shape, ffn, unit, matrix)

@@ -57,6 +57,9 @@ class Kernels:
         Whether multi-head latent attention norms its compressed queries and keys.
     latent_bias
         Whether the output projection of latent attention has a bias.
+    transposed_copies
+        Whether the device's matrix unit needs weights in eight bits transposed for
+        the backward pass, as Hopper's does and Blackwell's does not.
     parameter_bytes
         Bytes of a number in weights and activations: 2, or 4 for fp32.
     vocab_multiple
@@ -80,6 +83,7 @@ class Kernels:
     distributed_inputs: bool = False
     latent_norm: bool = True
     latent_bias: bool = False
+    transposed_copies: bool = True
     parameter_bytes: int = 2
     vocab_multiple: int = VOCAB_MULTIPLE
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .attention import output_entries, rotary_entries, score_entries
 from .entries import Entry, norm_statistics
+from .quantized import input_entries, whole_columns
 
 if TYPE_CHECKING:
     from ..architecture import LatentAttention
@@ -26,10 +27,41 @@ def _up_projection(context: Context, name: str, rank: int, beside: int) -> Entri
     unit, dtype = context.units.shard, context.dtype
     shape = f"[T, {rank}]"
     wide = rank if context.kernels.is_te else rank + beside
-    yield Entry(f"compressed {name}", dtype, f"[T, {wide}]", wide, unit)
+    matrix = whole_columns(context)
     if context.kernels.latent_norm:
-        yield Entry(f"normed compressed {name}", dtype, shape, rank, unit)
+        yield Entry(f"compressed {name}", dtype, f"[T, {wide}]", wide, unit)
+        normed = f"normed compressed {name}"
+        yield from input_entries(
+            context, normed, shape, rank, unit, matrix, normed=True
+        )
         yield from norm_statistics(context, f"compressed {name} norm", unit)
+    else:
+        plain = f"compressed {name}"
+        shape = f"[T, {wide}]"
+        yield from input_entries(context, plain, shape, wide, unit, matrix)
+
+
+def projection_inputs(
+    context: Context, attention: LatentAttention, recompute: Recompute
+) -> Entries:
+    """Yield what projections down keep of the layer's normed input.
+
+    With 16 bits that is the norm's output; narrower formats make a copy for each of
+    the two, unless the norm is recomputed: then both take the output itself, but for
+    queries that have no projection down. Where those are recomputed with what is
+    projected up, the output is kept for them.
+    """
+    h, unit, shape = context.hidden, context.units.shard, f"[T, {context.hidden}]"
+    name, again = "attention norm output", "layernorm" in recompute
+    direct = attention.q_rank is None
+    original = direct and "mla_up_proj" in recompute
+    if not again and (original or not context.narrow):
+        yield Entry(name, context.dtype, shape, h, unit)
+    if context.narrow:
+        copies = (direct if again else 2) - original
+        matrix = whole_columns(context)
+        for _ in range(copies):
+            yield from input_entries(context, name, shape, h, unit, matrix)
 
 
 def _recomputed_inputs(context: Context, attention: LatentAttention) -> Entries:

@@ -14,21 +14,35 @@ from ..architecture import DenseFFN, LatentAttention
 from .attention import attention_entries
 from .entries import Entry, norm_statistics
 from .feed_forward import network_entries
-from .latent import latent_entries
+from .latent import latent_entries, projection_inputs
 from .moe import moe_entries
+from .quantized import input_entries, whole_columns
 
 if TYPE_CHECKING:
     from ..architecture import Layer
     from .entries import Context, Entries, Recompute
 
 
-def _norm(context: Context, name: str, *, output: bool) -> Entries:
-    """Yield input, and output with statistics unless the norm is recomputed."""
+def _norm(
+    context: Context, name: str, *, output: bool, into_product: bool = True
+) -> Entries:
+    """Yield input, and output with statistics unless the norm is recomputed.
+
+    The output is the input of a matrix product, unless others read it too.
+    """
     h, unit = context.hidden, context.units.shard
-    yield Entry(f"{name} input", context.dtype, f"[T, {h}]", h, unit)
-    if output:
-        yield Entry(f"{name} output", context.dtype, f"[T, {h}]", h, unit)
-        yield from norm_statistics(context, name, unit)
+    shape = f"[T, {h}]"
+    yield Entry(f"{name} input", context.dtype, shape, h, unit)
+    if not output:
+        return
+    if into_product:
+        matrix = whole_columns(context)
+        yield from input_entries(
+            context, f"{name} output", shape, h, unit, matrix, normed=True
+        )
+    else:
+        yield Entry(f"{name} output", context.dtype, shape, h, unit)
+    yield from norm_statistics(context, name, unit)
 
 
 def _second_norm(context: Context, layer: Layer, recompute: Recompute) -> Entries:
@@ -36,7 +50,12 @@ def _second_norm(context: Context, layer: Layer, recompute: Recompute) -> Entrie
     separate = layer.is_moe or not context.kernels.is_te
     again = separate and "layernorm" in recompute
     inside_mlp = not separate and "mlp" in recompute
-    yield from _norm(context, "feed-forward norm", output=not (again or inside_mlp))
+    yield from _norm(
+        context,
+        "feed-forward norm",
+        output=not (again or inside_mlp),
+        into_product=not layer.is_moe,
+    )
 
 
 def _outer_norms(context: Context, layer: Layer) -> Entries:
@@ -71,10 +90,14 @@ def layer_entries(context: Context, layer: Layer, recompute: Recompute) -> Entri
     latent = isinstance(attention, LatentAttention)
     separate = latent or not context.kernels.is_te
     again = separate and "layernorm" in recompute
-    yield from _norm(context, "attention norm", output=not again)
     if isinstance(attention, LatentAttention):
+        yield from _norm(context, "attention norm", output=False)
+        yield from projection_inputs(context, attention, recompute)
+        if not again:
+            yield from norm_statistics(context, "attention norm", unit)
         yield from latent_entries(context, attention, recompute)
     else:
+        yield from _norm(context, "attention norm", output=not again)
         yield from attention_entries(context, attention, recompute)
     if layer.norms > 1:
         yield from _second_norm(context, layer, recompute)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..stages import Stage
     from .model import MemoryModel
     from .moments import Moment
+    from .tally import Choice
 
 FRAMEWORK = "Megatron-Core 0.16.1"
 
@@ -68,6 +69,15 @@ def fixed_items(model: MemoryModel, stage: Stage) -> list[Item]:
             bytes=model.dummies(stage),
         )
     )
+    items.append(
+        Item(
+            name="weights in the format of matrix products",
+            tensor="one or two copies of each projection",
+            phase="state",
+            source="TransformerEngine 2.20, module/base.py",
+            bytes=model.copies(stage),
+        )
+    )
     for constant in constants(model.architecture):
         items.append(
             Item(
@@ -81,7 +91,7 @@ def fixed_items(model: MemoryModel, stage: Stage) -> list[Item]:
     return items
 
 
-def moment_items(model: MemoryModel, moment: Moment, code: int) -> list[Item]:
+def moment_items(model: MemoryModel, moment: Moment, choice: Choice) -> list[Item]:
     """Return what micro-batches keep, and what is alive only then.
 
     Parameters
@@ -90,8 +100,8 @@ def moment_items(model: MemoryModel, moment: Moment, code: int) -> list[Item]:
         The memory of the problem.
     moment
         A moment of a rank.
-    code
-        The recompute choice.
+    choice
+        Recomputation, precision and offload.
     """
     names = [(name, count, "kept") for name, count in moment.kept if count]
     if moment.transient:
@@ -106,5 +116,5 @@ def moment_items(model: MemoryModel, moment: Moment, code: int) -> list[Item]:
             count=count * entry.count,
         )
         for component, count, phase in names
-        for entry in model.board.entries(component, code)
+        for entry in model.board.entries(component, *choice)
     ]

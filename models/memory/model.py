@@ -7,10 +7,13 @@ keep plus what is alive for a moment.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ..axis_values import PRECISIONS
 from ..expr import Expr, maximum, total, value
+from ..parameters import layer_tensors, mtp_tensors
 from .constants import constants
 from .ends import (
     embedding_entries,
@@ -28,6 +31,7 @@ from .state import State
 from .tally import Board, Tally, undominated
 from .transient import embedding_transient, layer_transient, loss_transient
 from .units import Units
+from .weight_copies import weight_copies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from ..stages import Stage
     from .entries import Entries
     from .moments import InFlight
+    from .tally import Choice
 
 
 class MemoryModel:
@@ -78,29 +83,38 @@ class MemoryModel:
     @cached_property
     def board(self) -> Board:
         """All components, by name."""
-        board, context, rows = Board(self.dims.recompute), self.context, self.state.rows
+        board, rows, at = Board(self.dims), self.state.rows, self._context_at
         for index, kind in enumerate(self.architecture.kinds):
             self._add_kind(board, index, kind)
-        board.add("mtp", lambda r: mtp_entries(context, r))
-        board.add("model", lambda r: model_entries(context, r))
-        board.add("embedding", lambda _: embedding_entries(context))
-        board.add("final norm", lambda _: final_norm_entries(context))
-        board.add("loss", lambda _: loss_entries(context, rows))
-        board.add("loss moment", lambda _: loss_transient(context, rows))
-        board.add("embedding moment", lambda _: embedding_transient(context, rows))
+        board.add("mtp", lambda c: mtp_entries(at(c), Recompute(c.recompute)))
+        board.add("model", lambda c: model_entries(at(c), Recompute(c.recompute)))
+        board.add("embedding", lambda c: embedding_entries(at(c)))
+        board.add("final norm", lambda c: final_norm_entries(at(c)))
+        board.add("loss", lambda c: loss_entries(at(c), rows))
+        board.add("loss moment", lambda c: loss_transient(at(c), rows))
+        board.add("embedding moment", lambda c: embedding_transient(at(c), rows))
         return board
 
     def _add_kind(self, board: Board, index: int, kind: Layer) -> None:
-        context = self.context
+        at = self._context_at
 
-        def kept(recompute: Recompute) -> Entries:
-            return layer_entries(context, kind, recompute)
+        def kept(choice: Choice) -> Entries:
+            return layer_entries(at(choice), kind, Recompute(choice.recompute))
 
-        def moment(recompute: Recompute) -> Entries:
-            return layer_transient(context, kind, recompute)
+        def moment(choice: Choice) -> Entries:
+            return layer_transient(at(choice), kind, Recompute(choice.recompute))
 
         board.add(f"layer {index}", kept)
         board.add(f"layer {index} moment", moment)
+
+    def _context_at(self, choice: Choice) -> Context:
+        return self.contexts[choice.precision]
+
+    @cached_property
+    def contexts(self) -> Mapping[int, Context]:
+        """What ledgers need, by precision."""
+        codes = {choice.precision for choice in Board(self.dims).choices}
+        return {c: replace(self.context, precision=PRECISIONS[c]) for c in codes}
 
     def saved(self, component: str) -> Expr:
         """Return the bytes of one component of ``board``."""
@@ -140,7 +154,7 @@ class MemoryModel:
         tallies = [self._tally(m) for m in self._moments(stage, in_flight)]
         held = [self.board.expression(t) for t in undominated(tallies)]
         fixed = sum(c.bytes for c in constants(self.architecture))
-        state = (self.state.peak(stage), self.dummies(stage))
+        state = (self.state.peak(stage), self.dummies(stage), self.copies(stage))
         return total((maximum(*held), *state, fixed))
 
     def dummies(self, stage: Stage) -> Expr:
@@ -154,6 +168,33 @@ class MemoryModel:
             found = self.state.dummies(layers, predicts=predicts)
             self._cached[kinds, predicts] = found
         return self._cached[kinds, predicts]
+
+    def copies(self, stage: Stage) -> Expr:
+        """Return bytes of a rank's weights in eight or four bits, beside its own."""
+        if self.dims.precision.hi <= PRECISIONS.index("fp16"):
+            return total(())
+        if not self.context.kernels.is_te:
+            return total(())
+        layers, predicted = self._layer_copies
+        found = [
+            count * size
+            for chunk in stage
+            for count, size in zip(chunk.layers, layers, strict=True)
+            if count
+        ]
+        return total((*found, *(chunk.mtp * predicted for chunk in stage)))
+
+    @cached_property
+    def _layer_copies(self) -> tuple[tuple[Expr, ...], Expr]:
+        arch, dims = self.architecture, self.dims
+        turned = self.context.kernels.transposed_copies
+        layers = tuple(
+            weight_copies(layer_tensors(arch, kind), dims, transposed=turned)
+            for kind in arch.kinds
+        )
+        tensors = mtp_tensors(arch) if arch.mtp_layers else ()
+        predicted = weight_copies(tensors, dims, transposed=turned, skip="nvfp4")
+        return layers, predicted
 
     def _kinds(self, stage: Stage) -> list[int]:
         """Return the kinds of layer that a rank holds."""
@@ -184,9 +225,8 @@ class MemoryModel:
             self._moments(stage, in_flight),
             key=lambda m: value(self.board.expression(self._tally(m)), point),
         )
-        fixed = self.dims.recompute.constant
-        code = point["recompute"] if fixed is None else fixed
-        items = [*fixed_items(self, stage), *moment_items(self, worst, code)]
+        choice = self.board.choice_at(point)
+        items = [*fixed_items(self, stage), *moment_items(self, worst, choice)]
         valued = ((item, value(item.bytes, point)) for item in items)
         return tuple((item, size) for item, size in valued if size)
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..expr import as_expr, product
 from .entries import Entry
 from .feed_forward import network_entries
+from .quantized import ALIGNMENT, Matrix, input_entries
+from .units import Unit
 
 if TYPE_CHECKING:
     from ..architecture import MoE
     from .entries import Context, DType, Entries, Recompute
-    from .units import Unit
 
 
 def _router_dtype(context: Context) -> DType:
@@ -97,19 +99,58 @@ def _experts(context: Context, moe: MoE, recompute: Recompute) -> Entries:
     units, dtype, h = context.units, context.dtype, context.hidden
     rows, parts = units.routed(moe, context.kernels.capacity)
     yield from _permutation(context, moe, rows, parts)
+    if context.narrow:
+        yield from _narrow_experts(context, moe, recompute)
+        return
     yield Entry("routed tokens", dtype, f"[R, {h}]", h, rows)
     yield Entry("routed weights", _router_dtype(context), "[R, 1]", 1, rows)
+    yield from _first_projection(context, moe, parts)
+    if "moe_act" not in recompute:
+        yield from _activation(context, moe, parts)
+        shape = f"[R, {moe.ffn}/etp]"
+        yield Entry("experts' activation", dtype, shape, moe.ffn, parts)
+
+
+def _first_projection(context: Context, moe: MoE, parts: Unit) -> Entries:
     wide = moe.ffn * (2 if moe.gated else 1)
-    shape = f"[R, {moe.ffn}/etp]"
-    yield Entry("experts' first projection", dtype, f"[R, {wide}/etp]", wide, parts)
-    if "moe_act" in recompute:
-        return
+    name, shape = "experts' first projection", f"[R, {wide}/etp]"
+    yield Entry(name, context.dtype, shape, wide, parts)
+
+
+def _activation(context: Context, moe: MoE, parts: Unit) -> Entries:
+    """Yield what an activation that is not fused keeps."""
+    dtype, shape = context.dtype, f"[R, {moe.ffn}/etp]"
     if not context.kernels.activation_fusion:
         if moe.gated:
             yield Entry("experts' activated gate", dtype, shape, moe.ffn, parts)
             yield Entry("experts' linear half", dtype, shape, moe.ffn, parts)
         yield Entry("experts' unweighted activation", dtype, shape, moe.ffn, parts)
-    yield Entry("experts' activation", dtype, shape, moe.ffn, parts)
+
+
+def _narrow_experts(context: Context, moe: MoE, recompute: Recompute) -> Entries:
+    """Yield what experts keep whose products take eight or four bits.
+
+    Each expert's rows are padded and quantized apart.
+    """
+    units, h, etp = context.units, context.hidden, context.units.dims.etp
+    multiple, one = ALIGNMENT[context.precision], as_expr(1)
+    again = "moe_act" in recompute
+    for copies, rows in units.expert_rows(moe, context.kernels.capacity, multiple):
+        if copies.hi == 0:
+            continue
+        each, every = Unit(rows, one), product((copies, rows))
+        whole, parts = Unit(every, one), Unit(every, etp)
+        matrix = Matrix(each, one, copies)
+        name = "routed tokens"
+        yield from input_entries(context, name, f"[R, {h}]", h, whole, matrix)
+        yield Entry("routed weights", _router_dtype(context), "[R, 1]", 1, whole)
+        yield from _first_projection(context, moe, parts)
+        if again:
+            continue
+        yield from _activation(context, moe, parts)
+        name, shape = "experts' activation", f"[R, {moe.ffn}/etp]"
+        matrix = Matrix(each, etp, copies)
+        yield from input_entries(context, name, shape, moe.ffn, parts, matrix)
 
 
 def _shared_experts(context: Context, moe: MoE, recompute: Recompute) -> Entries:

@@ -1,24 +1,35 @@
-"""Bytes per unit for every recompute choice: sums of entries that solvers can take.
+"""Bytes per unit for every choice: sums of entries that solvers can take.
 
-A tally holds whole numbers, one row per unit and one column per recompute choice of
-the axis. Tallies are added and scaled as arrays; an expression is built at the end,
-with one term per unit however many tensors went in.
+A tally holds whole numbers, one row per unit and one column per choice of
+recomputation, precision and offload. Tallies are added and scaled as arrays; an
+expression is built at the end, with one term per unit however many tensors went in.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import product as product_of
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..expr import Axis, Expr, Op, exact_div, linear_form, product, table, total
-from .entries import Recompute
+from ..expr import (
+    Axis,
+    Expr,
+    Op,
+    as_expr,
+    exact_div,
+    linear_form,
+    product,
+    table,
+    total,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from ..layout import Dims
     from .entries import Entries
     from .units import Unit
 
@@ -26,29 +37,42 @@ Tally = npt.NDArray[np.int64]
 Linear = tuple[int, tuple[tuple[Expr, int], ...]]
 
 
+class Choice(NamedTuple):
+    """One column of a tally: a recompute choice, a precision and an offload code."""
+
+    recompute: int
+    precision: int
+    offload: int
+
+
+def _domain(node: Expr) -> tuple[int, ...]:
+    if node.op is Op.AXIS:
+        assert isinstance(node.data, Axis)
+        return node.data.values
+    assert node.constant is not None
+    return (node.constant,)
+
+
 class Board:
-    """The units and recompute choices that tallies of one problem are written in.
+    """The units and choices that tallies of one problem are written in.
 
     Parameters
     ----------
-    recompute
-        The recompute axis, or a constant in its place.
+    dims
+        The axes, of which recompute, precision and offload may be open.
     """
 
-    def __init__(self, recompute: Expr) -> None:
-        """Read the choices off the axis."""
-        self._axis = recompute
-        if recompute.op is Op.AXIS:
-            assert isinstance(recompute.data, Axis)
-            self.codes: tuple[int, ...] = recompute.data.values
-        else:
-            assert recompute.constant is not None
-            self.codes = (recompute.constant,)
+    def __init__(self, dims: Dims) -> None:
+        """Read the choices off the axes."""
+        self._axes = (dims.recompute, dims.precision, dims.offload)
+        self._domains = tuple(_domain(axis) for axis in self._axes)
+        self.codes: tuple[int, ...] = self._domains[0]
+        self.choices = tuple(Choice(*c) for c in product_of(*self._domains))
         self._rows: dict[Unit, int] = {}
         self._terms: dict[tuple[Unit, bytes], Linear] = {}
-        self._sums: dict[str, Callable[[Recompute], Entries]] = {}
+        self._sums: dict[str, Callable[[Choice], Entries]] = {}
 
-    def add(self, name: str, entries: Callable[[Recompute], Entries]) -> None:
+    def add(self, name: str, entries: Callable[[Choice], Entries]) -> None:
         """Register a component; all must be known before the first is read."""
         assert "tallies" not in self.__dict__
         self._sums[name] = entries
@@ -59,11 +83,11 @@ class Board:
         cells: dict[str, list[tuple[int, int, int]]] = {}
         for name, entries in self._sums.items():
             cells[name] = []
-            for column, code in enumerate(self.codes):
-                for entry in entries(Recompute(code)):
+            for column, choice in enumerate(self.choices):
+                for entry in entries(choice):
                     row = self._rows.setdefault(entry.unit, len(self._rows))
                     cells[name].append((row, column, entry.weight))
-        shape = (len(self._rows), len(self.codes))
+        shape = (len(self._rows), len(self.choices))
         done = {}
         for name, weights in cells.items():
             done[name] = np.zeros(shape, np.int64)
@@ -71,9 +95,26 @@ class Board:
                 done[name][row, column] += weight
         return done
 
-    def entries(self, name: str, code: int) -> Entries:
-        """Return the entries of a component at one recompute choice."""
-        return self._sums[name](Recompute(code))
+    def entries(self, name: str, code: int, *others: int) -> Entries:
+        """Return the entries of a component at one choice.
+
+        Parameters
+        ----------
+        name
+            The component.
+        code
+            The recompute choice.
+        others
+            Precision and offload; each axis's first value if not given.
+        """
+        rest = others or tuple(domain[0] for domain in self._domains[1:])
+        return self._sums[name](Choice(code, *rest))
+
+    def choice_at(self, point: Mapping[str, int]) -> Choice:
+        """Return the choice of one configuration."""
+        pairs = zip(Choice._fields, self._axes, strict=True)
+        found = (point[n] if a.constant is None else a.constant for n, a in pairs)
+        return Choice(*found)
 
     def zero(self) -> Tally:
         """Return an empty tally."""
@@ -103,7 +144,7 @@ class Board:
         )
 
     def _term(self, unit: Unit, weights: npt.NDArray[np.int64]) -> Linear:
-        """Return a unit's numerator times its weight by recompute choice.
+        """Return a unit's numerator times its weight by choice.
 
         Ranks hold multiples of the same few weights, so that with their common
         divisor taken out most terms are found here.
@@ -114,13 +155,25 @@ class Board:
         return self._terms[key]
 
     def _choose(self, weights: npt.NDArray[np.int64]) -> Expr | int:
-        """Look a weight up by recompute choice, or return it if all are equal."""
+        """Look a weight up by choice, or return it if all are equal."""
         if (weights == weights[0]).all():
             return int(weights[0])
-        values = [0] * (self.codes[-1] + 1)
-        for code, weight in zip(self.codes, weights.tolist(), strict=True):
-            values[code] = weight
-        return table(self._axis, values)
+        cells = weights.reshape([len(domain) for domain in self._domains])
+        matter = [
+            axis for axis in range(cells.ndim) if (np.diff(cells, axis=axis) != 0).any()
+        ]
+        index: Expr = as_expr(0)
+        sizes = []
+        for axis in matter:
+            size = self._domains[axis][-1] + 1
+            index = index * size + self._axes[axis]
+            sizes.append(size)
+        values = np.zeros(sizes, np.int64)
+        chosen = tuple(
+            slice(None) if axis in matter else 0 for axis in range(cells.ndim)
+        )
+        values[np.ix_(*(self._domains[axis] for axis in matter))] = cells[chosen]
+        return table(index, values.ravel().tolist())
 
 
 def _times(numerator: Expr, factor: Expr | int) -> Linear:

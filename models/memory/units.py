@@ -220,6 +220,36 @@ class Units:
             rows = ceil_div(top, bottom) * moe.experts
         return Unit(product((rows, dims.etp)), as_expr(1)), Unit(rows, as_expr(1))
 
+    def expert_rows(
+        self, moe: MoE, capacity: tuple[int, int] | None, multiple: int
+    ) -> tuple[tuple[Expr, Expr], ...]:
+        """Return how many experts of the fullest rank receive how many rows.
+
+        Parameters
+        ----------
+        moe, capacity
+            As for ``routed``.
+        multiple
+            Rows of each expert are padded to a multiple of it.
+        """
+        dims, shard = self.dims, self.shard
+        local, ranks = exact_div(moe.experts, dims.ep), product((dims.ep, dims.etp))
+        sent = product((shard.numerator, moe.topk))
+
+        def padded(rows: Expr) -> Expr:
+            return ceil_div(product((rows, ranks)), multiple) * multiple
+
+        if capacity is not None:
+            top = product((sent, capacity[0]))
+            bottom = product((shard.divisor, moe.experts * capacity[1]))
+            return ((local, padded(ceil_div(top, bottom))),)
+        sent = exact_div(sent, shard.divisor)
+        each = floor_div(sent, moe.experts)
+        if self._divisible(moe):
+            return ((local, padded(each)),)
+        fuller = minimum(local, modulo(sent, moe.experts))
+        return (fuller, padded(each + 1)), (local - fuller, padded(each))
+
     def several(self, rows: Unit, experts: int) -> Unit:
         """Rows where a rank has more than one expert, 0 elsewhere."""
         several = less(self.dims.ep, experts)

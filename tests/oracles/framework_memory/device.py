@@ -129,9 +129,16 @@ def _gather_objects(found: list[Any], mine: Any, group: Any = None) -> None:
     found[:] = [mine] * len(found)  # the ranks of one stage hold the same objects
 
 
+@contextlib.contextmanager
+def _one_by_one(*args: object, **kwargs: object) -> Iterator[_Stream]:
+    yield _Stream()
+
+
 def start_group(world: int, rank: int) -> None:
     """Make this process one rank of a group whose collectives do nothing."""
     dist.all_gather_object = _gather_objects
+    # Fake tensors know no collective of several tensors at once.
+    dist._coalescing_manager = _one_by_one
     if dist.is_initialized():
         if (dist.get_world_size(), dist.get_rank()) == (world, rank):
             return

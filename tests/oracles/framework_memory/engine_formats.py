@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,10 @@ def empty(quantizer: Any, shape: Any, dtype: torch.dtype, *_: Any) -> Any:
     if type(quantizer).__name__ == "Float8Quantizer":
         return _delayed(quantizer, shape, dtype)
     tensors = quantizer.alloc_tensors(shape, device=torch.device("cpu"))
+    if type(quantizer).__name__ == "NVFP4Quantizer" and quantizer.columnwise_usage:
+        # As its kernels' code does, which turns rows of all leading dimensions.
+        turned = (shape[-1], math.prod(shape[:-1]) // 2)
+        tensors["_columnwise_data"] = torch.empty(turned, dtype=torch.uint8)
     described = quantizer.create_metadata(shape, dtype=dtype)
     strides = torch.empty(shape, device="meta").stride()
     return described["cls"].__tensor_unflatten__(tensors, described, shape, strides)

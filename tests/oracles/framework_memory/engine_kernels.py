@@ -194,6 +194,8 @@ _KERNELS: dict[str, Any] = {
     "quantize": formats.quantize,
     "create_empty_quantized_tensor": formats.empty,
     "fp8_transpose": formats.transpose,
+    "fused_multi_row_padding": lambda *args: None,
+    "fused_multi_row_unpadding": lambda *args: None,
     "fused_amax_and_scale_update_after_reduction": lambda *args: None,
     "get_cublasLt_version": lambda: 130_000,
     "get_cudart_version": lambda: 12_080,
