@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ..models.architecture import (
@@ -18,6 +18,7 @@ from ..models.cluster import Cluster, Device, Fabric
 from ..models.errors import InputError
 from ..models.layout import DERIVED, Layout, axis_code
 from ..models.problem import Problem, Training
+from ..solver.answer import Answer, Certificate, Choice, Memory, Projection
 from .document import ANSWER
 
 if TYPE_CHECKING:
@@ -89,6 +90,32 @@ def load_answer(path: Path) -> Saved:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path} is damaged ({error!r}); {way_out}") from None
     return Saved(problem=problem, layouts=layouts, document=document)
+
+
+def answer_of(saved: Saved) -> Answer:
+    """Return a saved answer as the value it was written from."""
+    choices = []
+    for layout, one in zip(saved.layouts, saved.document["answers"], strict=True):
+        found: dict[str, Any] = dict(one["projection"])
+        found["band"] = tuple(found["band"])
+        memory = one["memory"]
+        names = {f.name for f in fields(Projection)}
+        choices.append(
+            Choice(
+                layout=layout,
+                memory=Memory(
+                    peak_bytes=memory["peak_bytes"], per_rank=tuple(memory["per_rank"])
+                ),
+                projection=Projection(**{n: found[n] for n in names & found.keys()}),
+            )
+        )
+    proof = saved.document["certificate"]
+    known = {f.name: proof[f.name] for f in fields(Certificate) if f.name in proof}
+    return Answer(
+        problem=saved.problem,
+        answers=tuple(choices),
+        certificate=Certificate(**known),
+    )
 
 
 def problem_of(saved: Mapping[str, Any]) -> Problem:
