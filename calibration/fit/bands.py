@@ -25,23 +25,26 @@ if TYPE_CHECKING:
 LEVEL = 0.9
 #: One step of a stored half-width.
 FINE = 0.002
-#: Cells along a coordinate, groups of cells, and the weight of the whole in a cell.
-_CELLS, _GROUPS, _SHRINK = 5, 8, 15
+#: Most cells along a coordinate, rows that a cell shall have, groups of cells, and the
+#: weight of the whole in a cell.
+_CELLS, _ROWS, _GROUPS, _SHRINK = 10, 8, 8, 8
 
 
 def fit_band(coordinates: Mapping[str, Floats], misses: Floats) -> Grid:
     """Return the half-width of the band of a logarithm of time, by coordinates."""
-    edges = {name: _edges(values) for name, values in coordinates.items()}
+    along = round((len(misses) / _ROWS) ** (1 / len(coordinates)))
+    cells = min(max(along, 2), _CELLS)
+    edges = {name: _edges(values, cells) for name, values in coordinates.items()}
     shape = tuple(len(knots) for knots in edges.values())
     cell = _cells(edges, coordinates, shape)
-    typical = _typical(cell, np.abs(misses), int(np.prod(shape)))
+    typical, own = _typical(cell, np.abs(misses), int(np.prod(shape)))
     order = np.unique(np.quantile(typical[cell], np.linspace(0, 1, _GROUPS + 1)[1:-1]))
     group = np.searchsorted(order, typical)
     widths = np.array(typical)
-    whole = _quantile(np.abs(misses) / typical[cell])
+    whole = _quantile(np.abs(misses) / own)
     for index in range(len(order) + 1):
         member = group[cell] == index
-        ratio = np.abs(misses[member]) / typical[cell][member]
+        ratio = np.abs(misses[member]) / own[member]
         widths[group == index] *= _quantile(ratio) if len(ratio) >= 30 else whole
     return Grid(edges, np.round(widths.reshape(shape) / FINE) * FINE)
 
@@ -66,9 +69,9 @@ def coverage(coordinates: Mapping[str, Floats], misses: Floats) -> dict[str, flo
     }
 
 
-def _edges(values: Floats) -> Floats:
+def _edges(values: Floats, cells: int) -> Floats:
     """Return knots such that about equally many rows lie around each."""
-    places = np.quantile(np.log(values), np.linspace(0, 1, _CELLS))
+    places = np.quantile(np.log(values), np.linspace(0, 1, cells))
     return np.unique(np.array([float(f"{v:.6g}") for v in np.exp(places)]))
 
 
@@ -86,13 +89,25 @@ def _cells(
     return np.asarray(np.ravel_multi_index(index, shape), dtype=np.int64)
 
 
-def _typical(cell: NDArray[np.int64], away: Floats, cells: int) -> Floats:
-    """Return the mean miss of each cell, drawn to the whole where rows are few."""
+def _typical(
+    cell: NDArray[np.int64], away: Floats, cells: int
+) -> tuple[Floats, Floats]:
+    """Return the mean miss of each cell, drawn to the whole where rows are few.
+
+    Returns
+    -------
+    typical
+        Of each cell.
+    own
+        Of each row's cell without the row itself.
+    """
     clipped = np.minimum(away, 4 * np.median(away) + 1e-9)
     count = np.bincount(cell, minlength=cells)
     total = np.bincount(cell, weights=clipped, minlength=cells)
     whole = float(clipped.mean())
-    return np.asarray((total + _SHRINK * whole) / (count + _SHRINK))
+    total, weight = total + _SHRINK * whole, count + _SHRINK
+    own = (total[cell] - clipped) / (weight[cell] - 1)
+    return np.asarray(total / weight), np.asarray(own)
 
 
 def _quantile(ratios: Floats) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,9 +21,16 @@ def _powers(least: int, most: int) -> tuple[float, ...]:
     return tuple(2.0**e for e in range(least, most + 1))
 
 
+#: Rows come in pairs, a multiple of a tile and one more.
+_PAIRED = (
+    *(16.0 * i for i in range(1, 9)),
+    *(32.0 * i for i in range(5, 9)),
+    *(256.0 * i for i in range(2, 18)),
+)
 _ROWS = (
-    *(1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0),
-    *(512.0, 768.0, *(256.0 * i for i in range(4, 18)), 8192.0, 16384.0, 32768.0),
+    *(float(i) for i in range(1, 16)),
+    *(m + odd for m in _PAIRED for odd in (0.0, 1.0)),
+    *(8192.0, 16384.0, 32768.0),
 )
 _SIDES = (
     *(32.0, 64.0, 128.0, 256.0, 512.0, 768.0, 1024.0, 1536.0, 2048.0, 2560.0),
@@ -32,8 +40,9 @@ _SIDES = (
 _GEMM = Form(
     law=gemm.TILED,
     knots={"m": _ROWS, "n": _SIDES, "k": _SIDES},
-    prices={"m": 0.3, "n": 0.1, "k": 3.0},
+    prices={"m": 0.1, "n": 0.1, "k": 3.0},
 )
+_GEMM_WAVES = replace(_GEMM, law=gemm.TILED_WAVES)
 _ATTENTION = Form(
     law=attention.FLASH,
     knots={
@@ -102,7 +111,7 @@ def _alone(law: Law) -> Form:
 
 #: Forms by the beginning of a kernel's name, the longest that fits.
 FORMS: dict[str, tuple[Form, ...]] = {
-    "gemm.": (_alone(gemm.SMOOTH), _alone(gemm.TILED), _GEMM),
+    "gemm.": (_alone(gemm.SMOOTH), _alone(gemm.TILED), _GEMM, _GEMM_WAVES),
     "attention.": (_alone(attention.FLASH), _ATTENTION),
     "grouped.": (_alone(grouped.MLP), _GROUPED, _GROUPED_TOKENS),
     "collective.": (_alone(links.COLLECTIVE), _COLLECTIVE),
@@ -110,7 +119,7 @@ FORMS: dict[str, tuple[Form, ...]] = {
     "exchange.dispatch.between": (_alone(links.EXCHANGE_BETWEEN), _EXCHANGE_BETWEEN),
     "exchange.combine.between": (_alone(links.EXCHANGE_BETWEEN), _EXCHANGE_BETWEEN),
     "train.gemm.": (_alone(gemm.SMOOTH), _alone(gemm.TILED)),
-    "train.attention.": (_alone(attention.FLASH),),
+    "train.attention.": (_alone(attention.FLASH), _alone(attention.FLASH_WIDE)),
     "train.grouped.": (_alone(grouped.PRODUCT),),
 }
 

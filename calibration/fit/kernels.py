@@ -94,10 +94,13 @@ def _correction(
 
 
 def _used(knots: tuple[float, ...], values: Floats) -> Floats:
-    """Return the knots that points reach: one beyond them on either side at most."""
-    ends = np.array(sorted({*knots, float(values.min()), float(values.max())}))
-    used = ends[(ends >= values.min()) & (ends <= values.max())]
-    return np.asarray(used)
+    """Return the ends of the points, and each knot that is nearest to one."""
+    least, most = float(values.min()), float(values.max())
+    known = np.array(sorted({*knots, least, most}))
+    known = known[(known >= least) & (known <= most)]
+    logs = np.log(known)
+    nearest = np.searchsorted((logs[1:] + logs[:-1]) / 2, np.log(np.unique(values)))
+    return np.asarray(known[np.unique([0, *nearest, len(known) - 1])])
 
 
 def _risen(

@@ -39,11 +39,12 @@ def fit_parameters(law: Law, machine: Machine, rows: Rows) -> Floats:
             [(np.log(time) - measured) / SCALE, (logs - middle) / spread]
         )
 
-    start = np.minimum(middle, most - 1e-3)
+    least = np.log(np.array([p.least for p in law.parameters]))
+    start = np.clip(middle, least + 1e-3, most - 1e-3)
     found = least_squares(
         misses,
         start,
-        bounds=(np.full(len(start), -np.inf), most),
+        bounds=(least, most),
         loss="soft_l1",
         max_nfev=60,
     )

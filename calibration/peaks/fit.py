@@ -1,8 +1,9 @@
 """Fit the constants of whole-rank peaks, judged on models that are left out.
 
-Three numbers are fitted: what nanotron holds beside its tensors, and two of the
-allocator (blocks of the largest temporary that cannot be joined, and a rest). One
-ratio more stands for expandable segments. Everything else is counted.
+Five numbers are fitted: what nanotron holds beside its tensors; two of the allocator
+(blocks of the largest temporary that cannot be joined, and a rest), and its ratio with
+expandable segments; and how many more rows than balanced ones the experts of a rank
+receive. Everything else is counted.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Point:
         Bytes of the largest tensor that comes and goes.
     measured
         Bytes measured.
+    routed
+        Bytes that grow with the routed rows.
     """
 
     kind: str
@@ -49,9 +52,7 @@ class Point:
     counted: int
     temporary: int
     measured: float
-
-
-Law = "Callable[[Sequence[Point]], tuple[float, ...]]"
+    routed: float = 0.0
 
 
 def offset(points: Sequence[Point]) -> tuple[float, ...]:
@@ -62,6 +63,12 @@ def offset(points: Sequence[Point]) -> tuple[float, ...]:
 def ratio(points: Sequence[Point]) -> tuple[float, ...]:
     """Return the factor, the median of measured over counted."""
     return (float(np.median([p.measured / p.counted for p in points])),)
+
+
+def imbalance(points: Sequence[Point]) -> tuple[float, ...]:
+    """Return rows over balanced rows, the median of what is missing."""
+    found = [1 + (p.measured - p.counted) / p.routed for p in points if p.routed]
+    return (max(1.0, float(np.median(found))) if found else 1.0,)
 
 
 def blocks(points: Sequence[Point]) -> tuple[float, ...]:
@@ -80,6 +87,8 @@ def apply(law: str, values: tuple[float, ...], point: Point) -> float:
             return point.counted + values[0]
         case "ratio":
             return point.counted * values[0]
+        case "imbalance":
+            return point.counted + (values[0] - 1) * point.routed
         case "blocks":
             return point.counted + values[0] * point.temporary + values[1]
         case _:
@@ -90,6 +99,7 @@ LAWS: dict[str, Callable[[Sequence[Point]], tuple[float, ...]]] = {
     "offset": offset,
     "ratio": ratio,
     "blocks": blocks,
+    "imbalance": imbalance,
     "none": lambda points: (),
 }
 

@@ -1,11 +1,12 @@
 """Laws of a matrix product C[m, n] = A[m, k] B[k, n].
 
-``smooth`` saturates with the smallest side; ``tiled`` counts the tiles of the best of
-a few tile shapes. Both take the longer of compute and traffic and a start-up time.
+``smooth`` saturates with the smallest side; ``tiled`` counts the tiles of the best
+of a few tile shapes. Both take the longer of compute and traffic and a start-up time.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 #: Rows and columns of the output that one block of a kernel computes.
 TILES = ((128, 256), (256, 128), (128, 128), (64, 256), (64, 128), (128, 64), (64, 64))
 _WAVES = ((128, 256), (256, 128), (128, 128), (64, 256))
+#: Rows that no vector of a kernel fills evenly are told apart by their number.
+_ALIGNED, _ODD = 16.0, (128.0, 256.0, 512.0, 1024.0, 1e12)
 
 
 def _traffic(z: Mapping[str, Floats], machine: Machine, fraction: float) -> Floats:
@@ -53,7 +56,11 @@ def _tiled(p: Floats, z: Mapping[str, Floats], machine: Machine) -> Floats:
 
 
 def _steps(z: Mapping[str, Floats], machine: Machine) -> Floats:
-    """Logarithm of rounded-up waves over ideal ones, for each large tile."""
+    """Return covariates of what tiles add.
+
+    Logarithm of rounded-up waves over ideal ones, for each large tile; then whether
+    rows are not a multiple of 16, by their number.
+    """
     m, n = z["m"], z["n"]
     found = []
     for rows, columns in _WAVES:
@@ -62,6 +69,9 @@ def _steps(z: Mapping[str, Floats], machine: Machine) -> Floats:
         filled = waves > 1
         ratio = np.ceil(waves) / np.where(filled, ideal, 1.0)
         found.append(np.where(filled, np.log(ratio), 0.0))
+    odd = m % _ALIGNED != 0
+    for least, most in pairwise(_ODD):
+        found.append(np.where(odd & (m >= least) & (m < most), 1.0, 0.0))
     return np.stack(found, axis=-1)
 
 
@@ -86,21 +96,34 @@ SMOOTH = Law(
     seconds=_smooth,
     coordinates=_sides,
 )
-TILED = Law(
-    name="gemm-tiled",
-    sizes=("m", "n", "k"),
-    parameters=(
-        Parameter(name="ceiling", prior=0.8, spread=0.15, most=1.1),
-        _MEMORY,
-        _START,
-        Parameter(name="prologue", prior=128.0, spread=0.7),
-        Parameter(name="rounding", prior=0.3, spread=1.0, most=1.0),
-        Parameter(name="small", prior=0.3, spread=0.5),
-        _SHARPNESS,
-        Parameter(name="floor", prior=0.1, spread=1.0, most=1.0),
-    ),
-    seconds=_tiled,
-    coordinates=_sides,
-    steps=_steps,
-    rising=("k",),
+
+
+def _tiled_law(name: str, rounding: Parameter) -> Law:
+    return Law(
+        name=name,
+        sizes=("m", "n", "k"),
+        parameters=(
+            Parameter(name="ceiling", prior=0.8, spread=0.15, most=1.1),
+            _MEMORY,
+            _START,
+            Parameter(name="prologue", prior=128.0, spread=0.7),
+            rounding,
+            Parameter(name="small", prior=0.3, spread=0.5),
+            _SHARPNESS,
+            Parameter(name="floor", prior=0.1, spread=1.0, most=1.0),
+        ),
+        seconds=_tiled,
+        coordinates=_sides,
+        steps=_steps,
+        rising=("k",),
+    )
+
+
+TILED = _tiled_law(
+    "gemm-tiled", Parameter(name="rounding", prior=0.3, spread=1.0, most=1.0)
+)
+#: Rounding to waves is strong; a surface evens out what it overdoes on average.
+TILED_WAVES = _tiled_law(
+    "gemm-tiled-waves",
+    Parameter(name="rounding", prior=0.6, spread=0.1, most=0.7, least=0.5),
 )

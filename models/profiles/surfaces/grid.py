@@ -85,9 +85,10 @@ class Grid:
     def document(self, step: float = STEP) -> dict[str, Any]:
         """Return the grid as a file has it, its values in multiples of ``step``."""
         steps = np.rint(self.values / step).astype(np.int64)
-        # Differences along the last axis are small and compress well.
-        along = np.diff(steps, axis=-1, prepend=0).astype("<i2")
-        raw = zlib.compress(along.tobytes(), 9)
+        # Differences between neighbours are small and compress well.
+        for axis in _differenced(steps.ndim):
+            steps = np.diff(steps, axis=axis, prepend=0)
+        raw = zlib.compress(steps.astype("<i2").tobytes(), 9)
         return {
             "axes": {
                 name: [float(f"{v:.6g}") for v in knots]
@@ -119,6 +120,10 @@ def place(
     return low, np.clip(share, 0.0, 1.0), low + 1
 
 
+def _differenced(dimensions: int) -> set[int]:
+    return {0, dimensions - 1}
+
+
 def grid_of(document: Any) -> Grid:
     """Read a grid from its document.
 
@@ -131,10 +136,11 @@ def grid_of(document: Any) -> Grid:
     shape = tuple(len(knots) for knots in axes.values())
     try:
         raw = zlib.decompress(base64.b85decode(document["values"]))
-        along = np.frombuffer(raw, dtype="<i2").reshape(shape)
+        steps = np.frombuffer(raw, dtype="<i2").reshape(shape).astype(np.int64)
     except (ValueError, zlib.error) as error:
         raise InputError(
             f"the values of a grid with knots {shape} are damaged: {error}"
         ) from error
-    steps = np.cumsum(along.astype(np.int64), axis=-1)
+    for axis in _differenced(len(shape)):
+        steps = np.cumsum(steps, axis=axis)
     return Grid(axes, np.asarray(steps * float(document["step"]), dtype=float))

@@ -48,14 +48,15 @@ class Parameter:
         Median of the prior, in the parameter's own unit.
     spread
         Standard deviation of its logarithm.
-    most
-        Upper bound.
+    most, least
+        Bounds.
     """
 
     name: str
     prior: float
     spread: float
     most: float = float("inf")
+    least: float = 1e-15
 
 
 @dataclass(frozen=True, kw_only=True)

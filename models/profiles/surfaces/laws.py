@@ -14,6 +14,8 @@ LAWS: dict[str, Law] = {
     for law in (
         gemm.SMOOTH,
         gemm.TILED,
+        gemm.TILED_WAVES,
+        attention.FLASH_WIDE,
         attention.FLASH,
         grouped.MLP,
         grouped.MLP_BY_TOKENS,
