@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: The law that each kind of run is corrected by, and the sources that it is fitted on.
 _LAWS = {
     "megatron-dense": "none",
-    "megatron-moe": "none",
+    "megatron-moe": "imbalance",
     "nanotron-tp1": "offset",
     "nanotron-tp": "none",
     "torchtitan": "ratio",
@@ -40,6 +40,7 @@ _FITTED = ("mcore", "simumax", "playbook", "torchtitan")
 def points(found: Sequence[Entry]) -> dict[str, list[Point]]:
     """Return the measured peaks by kind, each with what is counted without a fit."""
     other = constants().size("nanotron_other_bytes").bytes
+    uneven = constants().number("routing_imbalance") - 1
     by_kind: dict[str, list[Point]] = defaultdict(list)
     for entry in found:
         prediction, measured = entry.prediction, entry.measured
@@ -47,7 +48,7 @@ def points(found: Sequence[Entry]) -> dict[str, list[Point]]:
             continue
         if entry.source not in _FITTED:
             continue
-        counted = prediction.allocated
+        counted = prediction.allocated - prediction.uneven
         if prediction.kind == "nanotron-tp1":
             counted -= other
         by_kind[prediction.kind].append(
@@ -57,6 +58,7 @@ def points(found: Sequence[Entry]) -> dict[str, list[Point]]:
                 counted=counted,
                 temporary=prediction.temporary,
                 measured=measured,
+                routed=prediction.uneven / uneven if uneven else 0.0,
             )
         )
     return dict(by_kind)
@@ -84,6 +86,7 @@ def document(found: Sequence[Entry]) -> dict[str, Any]:
     """Return the profile fitted to a board's rows."""
     kinds, held = points(found), reserved_points(found)
     (other,) = fit("offset", kinds["nanotron-tp1"])
+    (rows,) = fit("imbalance", kinds["megatron-moe"])
     (expandable,) = fit("ratio", kinds["torchtitan"])
     blocks, rest = fit("blocks", held)
     left = {name: ratios_left_out(law, kinds[name]) for name, law in _LAWS.items()}
@@ -104,6 +107,10 @@ def document(found: Sequence[Entry]) -> dict[str, Any]:
         "reserved_expandable_ratio": {
             "value": round(expandable, 4),
             "source": _source("median over reserved peaks", kinds["torchtitan"]),
+        },
+        "routing_imbalance": {
+            "value": round(max(rows, 1.01), 3),
+            "source": _source("median of what is missing", kinds["megatron-moe"]),
         },
         "bands": {
             name: {

@@ -16,6 +16,7 @@ from ..models.memory.library_device import (
     largest_temporary,
     reserved,
 )
+from ..models.memory.library_experts import UNEVEN
 from ..models.memory.library_nanotron import NanotronRun, nanotron_peaks
 from ..models.memory.library_run import groups_of, run_of
 from ..models.memory.library_torchtitan import TorchtitanRun, torchtitan_peaks
@@ -47,6 +48,8 @@ class Prediction:
         Bytes of the fullest rank (of the last rank in Megatron's CI).
     temporary
         Bytes of the largest tensor that comes and goes there, 0 if it is not known.
+    uneven
+        Bytes there of rows beyond balanced routing.
     device, device_reserved
         Bytes of the device's total with what is allocated, and with what is reserved.
     limit
@@ -61,6 +64,7 @@ class Prediction:
     allocated: int
     reserved: int
     temporary: int
+    uneven: int
     device: int
     device_reserved: int
     limit: int | None
@@ -140,6 +144,7 @@ def _prediction(
         allocated=peak.bytes,
         reserved=held,
         temporary=temporary,
+        uneven=sum(i.bytes for i in peak.items if i.name == UNEVEN),
         device=device_bytes(peak.bytes, groups_of(point)),
         device_reserved=device_bytes(held, groups_of(point)),
         limit=limit,

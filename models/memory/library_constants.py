@@ -21,6 +21,14 @@ class Sized:
 
 
 @dataclass(frozen=True)
+class Factor:
+    """A factor with its source."""
+
+    ratio: float
+    source: str
+
+
+@dataclass(frozen=True)
 class Constants:
     """The profile's document."""
 
@@ -42,6 +50,11 @@ class Constants:
     def number(self, name: str) -> float:
         """Return a number that stands alone."""
         return float(self.document[name]["value"])
+
+    def ratio(self, name: str) -> Factor:
+        """Return a factor that stands alone."""
+        entry = self.document[name]
+        return Factor(float(entry["value"]), str(entry["source"]))
 
     def band(self, name: str) -> tuple[tuple[float, float], ...]:
         """Return the band of a kind of run; of Megatron's dense ones if unknown."""

@@ -32,9 +32,12 @@ from .library import (
     scripted_loss,
     workspaces,
 )
+from .library_experts import dispatch_buffers, expert_extras
 from .moments import Moment, moments
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..stages import Stage
     from .library import Software
     from .model import MemoryModel
@@ -119,10 +122,9 @@ def rank_peak(run: Run, rank: int) -> RankPeak:
     stage, group = run.stages[rank], run.software.group
     flights = in_flight(run.schedule, run.pp, run.vpp, run.m, group)[rank]
     moment, alive = fullest(run, stage, flights)
-    items = (*state(run, stage), *always(run, stage), Held("activations", alive, ""))
+    items = (*state(run, stage), *always(run, stage), *alive)
     named = moment.transient or "forward"
-    total = sum(item.bytes for item in items)
-    return RankPeak(rank=rank, bytes=total, items=items, moment=named)
+    return RankPeak(rank=rank, bytes=_total(items), items=items, moment=named)
 
 
 def peaks(run: Run) -> tuple[RankPeak, ...]:
@@ -151,6 +153,7 @@ def always(run: Run, stage: Stage) -> list[Held]:
     """Return what libraries hold at any time of a step."""
     model, software = run.model, run.software
     found = [*workspaces(model, stage, software), *batches(model, stage, software)]
+    found += dispatch_buffers(model, stage)
     if any(chunk.head for chunk in stage):
         found += [*deferred_logits(model, software), *scripted_loss(model, software)]
     return found
@@ -158,8 +161,8 @@ def always(run: Run, stage: Stage) -> list[Held]:
 
 def fullest(
     run: Run, stage: Stage, flights: InFlight, *, forward: bool = False
-) -> tuple[Moment, int]:
-    """Return the moment with most activations, and their bytes.
+) -> tuple[Moment, tuple[Held, ...]]:
+    """Return the moment with most activations, and what they are.
 
     Parameters
     ----------
@@ -172,17 +175,25 @@ def fullest(
         loss.
     """
     model = run.model
-    extras = _extras(run)
-    best: tuple[Moment, int] | None = None
+    extras, code = _extras(run), value(model.dims.recompute, {})
+    best: tuple[Moment, tuple[Held, ...]] | None = None
     for moment in moments(stage, flights, _kinds(model, stage)):
         if forward and moment.transient != "loss moment":
             moment = replace(moment, transient=None)
-        alive = _component(model, moment)
-        alive += sum(count * extras.get(name, 0) for name, count in moment.kept)
-        if best is None or alive > best[1]:
+        copies = sum(count * extras.get(name, 0) for name, count in moment.kept)
+        alive = (
+            Held("activations", _component(model, moment), "docs/memory.md"),
+            Held("attention outputs before they are turned", copies, "FlashAttention"),
+            *expert_extras(model, moment, code),
+        )
+        if best is None or _total(alive) > _total(best[1]):
             best = moment, alive
     assert best is not None
     return best
+
+
+def _total(held: Iterable[Held]) -> int:
+    return sum(item.bytes for item in held)
 
 
 def _extras(run: Run) -> dict[str, int]:
@@ -228,13 +239,12 @@ def phases(run: Run, rank: int) -> dict[Phase, int]:
         Pipeline rank, from 0.
     """
     stage = run.stages[rank]
-    whole = sum(item.bytes for item in state(run, stage))
-    library = sum(item.bytes for item in always(run, stage))
+    whole, library = _total(state(run, stage)), _total(always(run, stage))
     moments_only = _moments_of_adam(run, stage)
     early = whole - moments_only
     loads = vectors_by_phase(run, rank)
     alive = {
-        phase: fullest(run, stage, vectors, forward=phase in _FORWARDS)[1]
+        phase: _total(fullest(run, stage, vectors, forward=phase in _FORWARDS)[1])
         for phase, vectors in loads.items()
     }
     found: dict[Phase, int] = {"initialisation": early}
