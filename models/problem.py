@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from .axis_values import PRECISIONS
 from .errors import InputError, unknown_name
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from .architecture import Architecture
     from .cluster import Cluster
 
-#: Number formats of the matrix products; each takes 2 bytes a number.
-PRECISIONS = ("bf16", "fp16")
 CrossEntropy = Literal["unfused", "native-fused", "te-fused"]
 
 

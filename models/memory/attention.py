@@ -27,17 +27,29 @@ def rotary_entries(context: Context, width: int) -> Entries:
         yield Entry("rotary cosine and sine", context.dtype, shape, width, unit, 4)
 
 
+def _calls(context: Context) -> Entries:
+    """Yield what each call of fused attention keeps besides, by way of exchange."""
+    units = context.units
+    calls = {
+        ("p2p", "hierarchical"): units.steps,
+        ("a2a",): units.once,
+        ("all-gather",): units.halves,
+    }
+    for styles, unit in calls.items():
+        chosen = units.when(context.exchanges(*styles), unit)
+        yield Entry("attention random state", "int64", "[2]", 2, chosen)
+    gathered = context.exchanges("all-gather")
+    name = "sequence starts of gathered keys"
+    unit = units.when(gathered, units.exchanged_boundaries)
+    yield Entry(name, "int32", "[b + 1]", 1, unit)
+
+
 def score_entries(context: Context, heads: int) -> Entries:
     """Yield statistics and random state of fused attention, or the scores."""
     unit = context.units.tokens_tp
     if not context.kernels.unfused_attention:
         yield Entry("softmax statistics", "fp32", "[b, a/tp, n]", heads, unit)
-        units, exchange = context.units, context.kernels.context_parallel
-        calls = {"p2p": units.steps, "a2a": units.once, "all-gather": units.halves}
-        yield Entry("attention random state", "int64", "[2]", 2, calls[exchange])
-        if exchange == "all-gather":
-            name, unit = "sequence starts of gathered keys", units.exchanged_boundaries
-            yield Entry(name, "int32", "[b + 1]", 1, unit)
+        yield from _calls(context)
         return
     seq = context.training.seq_len
     numbers = heads * seq
@@ -71,9 +83,11 @@ def output_entries(
         matrix, name = divided_columns(context), "input of the output projection"
         unit = units.tokens_tp
         yield from input_entries(context, name, shape, numbers, unit, matrix)
-    if context.kernels.context_parallel == "a2a" and not checkpointed:
+    exchanged = context.exchanges("a2a", "hierarchical")
+    if not checkpointed and exchanged.hi:
         name = "attention output before its exchange"
-        yield Entry(name, dtype, shape, numbers, units.exchanged_tp)
+        unit = units.when(exchanged, units.exchanged_tp)
+        yield Entry(name, dtype, shape, numbers, unit)
 
 
 def _query_key_value(

@@ -46,18 +46,22 @@ def final_norm_entries(context: Context) -> Entries:
 def loss_entries(context: Context, rows: Expr) -> Entries:
     """Yield what one output projection with its cross-entropy keeps."""
     h, units = context.hidden, context.units
-    logits = units.logits(rows)
+    logits, fused = units.logits(rows), context.loss_is("te-fused")
     yield Entry("output projection input", context.dtype, f"[T, {h}]", h, units.shard)
-    if context.training.cross_entropy == "te-fused":
-        yield Entry("copy of the logits", context.dtype, "[n, V/tp]", 1, logits)
-        yield Entry("statistics of the logits", "fp32", "[n, 2]", 2, units.tokens)
-        yield Entry("targets", "int64", "[n]", 1, units.transposed)
-        return
-    yield Entry("softmax of the logits", "fp32", "[n, V/tp]", 1, logits)
-    yield Entry(
-        "targets local to the vocabulary shard", "int64", "[n]", 1, units.tokens
-    )
-    yield Entry("mask of foreign targets", "bool", "[n]", 1, units.tokens)
+    if fused.hi:
+        kept = units.when(fused, logits)
+        yield Entry("copy of the logits", context.dtype, "[n, V/tp]", 1, kept)
+        kept = units.when(fused, units.tokens)
+        yield Entry("statistics of the logits", "fp32", "[n, 2]", 2, kept)
+        kept = units.when(fused, units.transposed)
+        yield Entry("targets", "int64", "[n]", 1, kept)
+    if fused.lo == 0:
+        kept = units.when(1 - fused, logits)
+        yield Entry("softmax of the logits", "fp32", "[n, V/tp]", 1, kept)
+        kept = units.when(1 - fused, units.tokens)
+        name = "targets local to the vocabulary shard"
+        yield Entry(name, "int64", "[n]", 1, kept)
+        yield Entry("mask of foreign targets", "bool", "[n]", 1, kept)
 
 
 def mtp_entries(context: Context, recompute: Recompute) -> Entries:
@@ -81,8 +85,10 @@ def mtp_entries(context: Context, recompute: Recompute) -> Entries:
     yield Entry("loss mask moved by one", "fp32", "[n]", 1, units.tokens)
     yield Entry("losses before the mask", "fp32", "[n]", 1, units.tokens)
     yield Entry("number of tokens in the mask", "fp32", "[]", 1, units.once)
-    if context.training.cross_entropy == "te-fused":
-        yield Entry("targets moved by one", "int64", "[n]", 1, units.turned)
+    fused = context.loss_is("te-fused")
+    if fused.hi:
+        kept = units.when(fused, units.turned)
+        yield Entry("targets moved by one", "int64", "[n]", 1, kept)
     if recompute.full:
         return
     yield from norm_statistics(context, "token norm", units.shard)
@@ -111,8 +117,10 @@ def model_entries(context: Context, recompute: Recompute) -> Entries:
     if (recompute.full or kernels.rope_fusion) and context.rope and dense:
         d = dense[0].head_dim
         yield Entry("rotary table", "fp32", f"[s, 1, 1, {d}]", d, units.positions)
-    if not recompute.full and kernels.is_te and "core_attn" not in recompute:
+    if recompute.partly and kernels.is_te and "core_attn" not in recompute:
         yield Entry("sequence starts", "int32", "[b + 1]", 1, units.boundaries)
-        if kernels.context_parallel != "a2a":
-            name, unit = "sequence starts of a shard", units.exchanged_boundaries
+        sharded = 1 - context.exchanges("a2a")
+        if sharded.hi:
+            name = "sequence starts of a shard"
+            unit = units.when(sharded, units.exchanged_boundaries)
             yield Entry(name, "int32", "[b + 1]", 1, unit)

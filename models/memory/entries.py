@@ -6,10 +6,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from ..layout import RECOMPUTE_FULL, RECOMPUTE_MODULES
+from ..expr import as_expr, equals, one_of
+from ..layout import (
+    CP_STYLES,
+    CROSS_ENTROPIES,
+    DISPATCHERS,
+    OPTIONAL,
+    RECOMPUTE_BLOCK,
+    RECOMPUTE_FULL,
+    RECOMPUTE_MODULES,
+    recompute_layers,
+)
 
 if TYPE_CHECKING:
     from ..architecture import Architecture
+    from ..expr import Expr
     from ..problem import Training
     from .kernels import Kernels
     from .units import Unit, Units
@@ -80,6 +91,33 @@ class Context:
         """Whether matrix products take inputs of less than 16 bits."""
         return self.precision not in ("bf16", "fp16")
 
+    def exchanges(self, *styles: str) -> Expr:
+        """Whether context parallelism exchanges in one of these ways.
+
+        An axis left at its default says nothing: then the kernels decide.
+        """
+        axis = self.units.dims.cp_style
+        if axis.constant == OPTIONAL["cp_style"]:
+            return as_expr(int(self.kernels.context_parallel in styles))
+        codes = [CP_STYLES.index(style) for style in styles]
+        if "p2p" in styles:
+            codes.append(CP_STYLES.index("auto"))
+        return one_of(axis, codes)
+
+    def dispatches(self, way: str) -> Expr:
+        """Whether tokens reach their experts in this way."""
+        axis = self.units.dims.dispatcher
+        if axis.constant == OPTIONAL["dispatcher"]:
+            return as_expr(int(self.kernels.dispatcher == way))
+        return equals(axis, DISPATCHERS.index(way))
+
+    def loss_is(self, kernel: str) -> Expr:
+        """Whether the loss is this kernel's."""
+        axis = self.units.dims.cross_entropy
+        if axis.constant == OPTIONAL["cross_entropy"]:
+            return as_expr(int(self.training.cross_entropy == kernel))
+        return equals(axis, CROSS_ENTROPIES.index(kernel))
+
     @property
     def dtype(self) -> DType:
         """Number format of activations."""
@@ -106,6 +144,16 @@ class Recompute:
     def full(self) -> bool:
         """Whether whole layers are run again."""
         return self.code >= RECOMPUTE_FULL
+
+    @property
+    def partly(self) -> bool:
+        """Whether some layers may not be recomputed."""
+        return self.code < RECOMPUTE_FULL or self.code > RECOMPUTE_BLOCK
+
+    @property
+    def group(self) -> int:
+        """Layers that are brought back at once."""
+        return recompute_layers(self.code)[0]
 
     def __contains__(self, module: str) -> bool:
         """Whether a module is run again."""

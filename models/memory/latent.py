@@ -88,9 +88,11 @@ def _sent_round(context: Context, attention: LatentAttention) -> Entries:
 
     The ring joins them in a tensor of its own, which attention keeps.
     """
-    if context.kernels.context_parallel == "p2p":
+    rings = context.exchanges("p2p", "hierarchical")
+    if rings.hi:
         wide = attention.nope_dim + attention.rope_dim + attention.v_dim
-        numbers, unit = attention.heads * wide, context.units.exchanged_tp
+        numbers = attention.heads * wide
+        unit = context.units.when(rings, context.units.exchanged_tp)
         name, shape = "keys and values sent round", f"[n, a/tp, {wide}]"
         yield Entry(name, context.dtype, shape, numbers, unit)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..expr import total
 from .constants import constants
+from .grouped import regrouped
 
 if TYPE_CHECKING:
     from ..expr import Expr
@@ -103,7 +104,8 @@ def moment_items(model: MemoryModel, moment: Moment, choice: Choice) -> list[Ite
     choice
         Recomputation, precision and offload.
     """
-    names = [(name, count, "kept") for name, count in moment.kept if count]
+    kept = regrouped(moment, choice.recompute)
+    names = [(name, count, "kept") for name, count in kept if count]
     if moment.transient:
         names.append((moment.transient, 1, "moment"))
     return [

@@ -22,7 +22,8 @@ from .ends import (
     model_entries,
     mtp_entries,
 )
-from .entries import Context, Recompute
+from .entries import NOTHING, Context, Recompute
+from .grouped import correct, is_grouped
 from .kernels import DEFAULT, Kernels
 from .layers import layer_entries
 from .ledger import Item, fixed_items, moment_items
@@ -106,6 +107,11 @@ class MemoryModel:
 
         board.add(f"layer {index}", kept)
         board.add(f"layer {index} moment", moment)
+        if any(is_grouped(code) for code in board.codes):
+            board.add(
+                f"whole layer {index}",
+                lambda c: layer_entries(at(c), kind, NOTHING),
+            )
 
     def _context_at(self, choice: Choice) -> Context:
         return self.contexts[choice.precision]
@@ -137,6 +143,7 @@ class MemoryModel:
                 tally += tallies[name] * count
             if moment.transient:
                 tally += tallies[moment.transient]
+            correct(self.board, moment, tally)
             self._tallies[moment] = tally
         return self._tallies[moment]
 

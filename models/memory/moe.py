@@ -82,16 +82,18 @@ def _permutation(context: Context, moe: MoE, rows: Unit, sent: Unit) -> Entries:
         yield Entry("indices of routing weights", "int64", "[R/etp]", 1, sent)
         return
     dtype = _router_dtype(context)
-    if context.kernels.dispatcher == "allgather":
+    gathered, sorted_by = context.dispatches("allgather"), "sorted token indices"
+    if gathered.hi:
         # Of all ranks' tokens, for a rank's own experts.
-        gathered, shape = units.shard_etp, f"[{e}/ep, T etp ep]"
-        yield Entry("routing weights", dtype, shape, e, gathered)
-        yield Entry("routing map", "bool", shape, e, gathered)
-        yield Entry("sorted token indices", "int64", "[R]", 1, rows)
-        return
-    yield Entry("routing weights", dtype, f"[{e}, T]", e, unit)
-    yield Entry("routing map", "bool", f"[{e}, T]", e, unit)
-    yield Entry("sorted token indices", "int64", f"[T {k}]", k, unit)
+        every, shape = units.when(gathered, units.shard_etp), f"[{e}/ep, T etp ep]"
+        yield Entry("routing weights", dtype, shape, e, every)
+        yield Entry("routing map", "bool", shape, e, every)
+        yield Entry(sorted_by, "int64", "[R]", 1, units.when(gathered, rows))
+    if gathered.lo == 0:
+        own = units.when(1 - gathered, unit)
+        yield Entry("routing weights", dtype, f"[{e}, T]", e, own)
+        yield Entry("routing map", "bool", f"[{e}, T]", e, own)
+        yield Entry(sorted_by, "int64", f"[T {k}]", k, own)
 
 
 def _experts(context: Context, moe: MoE, recompute: Recompute) -> Entries:

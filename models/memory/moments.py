@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ..stages import Chunk, Stage
 
@@ -17,21 +17,31 @@ InFlight = tuple[tuple[int, ...], ...]
 class Moment:
     """Components alive between forward and backward pass, and one that comes and goes.
 
-    ``kept`` gives for each component how often it is alive.
+    ``kept`` gives for each component how often it is alive; ``chunks`` for each
+    chunk its layers by kind, and how many micro-batches it holds: recomputing layers
+    in groups, or the first alone, looks at a chunk as a whole.
     """
 
     kept: tuple[tuple[str, int], ...]
     transient: str | None
+    chunks: tuple[tuple[tuple[int, ...], int], ...] = ()
 
 
-def _moment(
-    kept: Mapping[str, int], losses: int, heads: int, transient: str | None
-) -> Moment:
-    whole = dict(kept)
+class _Held(NamedTuple):
+    """What layers and embedding keep, losses alive, heads of each, and the chunks."""
+
+    kept: dict[str, int]
+    losses: int
+    heads: int
+    chunks: tuple[tuple[tuple[int, ...], int], ...]
+
+
+def _moment(held: _Held, losses: int, transient: str | None) -> Moment:
+    whole, heads = dict(held.kept), held.heads
     if losses:
         whole["final norm"] = losses
         whole["loss"] = losses * heads
-    return Moment(tuple(whole.items()), transient)
+    return Moment(tuple(whole.items()), transient, held.chunks)
 
 
 def _chunk(chunk: Chunk) -> Iterator[tuple[str, int]]:
@@ -45,8 +55,7 @@ def _chunk(chunk: Chunk) -> Iterator[tuple[str, int]]:
         yield "embedding", 1
 
 
-def _held(stage: Stage, vector: tuple[int, ...]) -> tuple[dict[str, int], int, int]:
-    """Return what layers and embedding keep, losses alive, and heads of each."""
+def _held(stage: Stage, vector: tuple[int, ...]) -> _Held:
     kept: dict[str, int] = {"model": 1}
     losses = heads = 0
     for count, chunk in zip(vector, stage, strict=True):
@@ -54,7 +63,8 @@ def _held(stage: Stage, vector: tuple[int, ...]) -> tuple[dict[str, int], int, i
             kept[name] = kept.get(name, 0) + count * times
         if chunk.head:
             losses, heads = count, 1 + chunk.mtp
-    return kept, losses, heads
+    chunks = tuple((c.layers, n) for n, c in zip(vector, stage, strict=True) if n)
+    return _Held(kept, losses, heads, chunks)
 
 
 def moments(stage: Stage, in_flight: InFlight, kinds: Sequence[int]) -> list[Moment]:
@@ -75,15 +85,17 @@ def moments(stage: Stage, in_flight: InFlight, kinds: Sequence[int]) -> list[Mom
     """
     found: list[Moment] = []
     for vector in in_flight:
-        kept, losses, heads = _held(stage, vector)
+        held = _held(stage, vector)
+        losses = held.losses
         before = max(losses - 1, 0)
-        found += [_moment(kept, before, heads, f"layer {k} moment") for k in kinds]
+        found += [_moment(held, before, f"layer {k} moment") for k in kinds]
         if losses:
-            found.append(_moment(kept, losses, heads, "loss moment"))
+            found.append(_moment(held, losses, "loss moment"))
         pairs = tuple(zip(stage, vector, strict=True))
         if any(chunk.embedding and count for chunk, count in pairs):
             one_less = tuple(count - chunk.embedding for chunk, count in pairs)
-            found.append(_moment(*_held(stage, one_less), "embedding moment"))
+            fewer = _held(stage, one_less)
+            found.append(_moment(fewer, fewer.losses, "embedding moment"))
         if not found:
-            found.append(_moment(kept, losses, heads, None))
+            found.append(_moment(held, losses, None))
     return found

@@ -8,6 +8,7 @@ multiples of X the measured ones by cross-entropy kernel.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..architecture import DenseFFN
@@ -45,8 +46,12 @@ def _recomputed_entries(
     for entry in layer_entries(context, layer, recompute):
         kept[entry.name, entry.unit] = entry.numbers * entry.count
     for entry in layer_entries(context, layer, NOTHING):
-        if kept.get((entry.name, entry.unit), 0) < entry.numbers * entry.count:
-            yield entry
+        already = kept.get((entry.name, entry.unit), 0)
+        if already < entry.numbers * entry.count:
+            yield replace(entry, count=entry.count * recompute.group)
+        elif recompute.group > 1:
+            # Of a group the first layer's input alone was kept.
+            yield replace(entry, count=entry.count * (recompute.group - 1))
 
 
 def layer_transient(context: Context, layer: Layer, recompute: Recompute) -> Entries:
@@ -65,13 +70,16 @@ LOGITS = {"unfused": 1, "native-fused": 3, "te-fused": 0}
 def loss_transient(context: Context, rows: Expr) -> Entries:
     """Yield what the loss and the output projection's backward add."""
     h, units, dtype = context.hidden, context.units, context.dtype
-    kernel = context.training.cross_entropy
-    if LOGITS[kernel]:
-        unit, count = units.logits(rows), LOGITS[kernel]
-        yield Entry(f"logits ({kernel} loss)", "bf16", "[n, V/tp]", 1, unit, count)
-    else:
-        weights = units.head_weights(rows)
-        yield Entry("copy of the head's weights", "bf16", f"[V/tp, {h}]", h, weights)
+    for kernel, count in LOGITS.items():
+        chosen = context.loss_is(kernel)
+        if chosen.hi and count:
+            unit = units.when(chosen, units.logits(rows))
+            name = f"logits ({kernel} loss)"
+            yield Entry(name, "bf16", "[n, V/tp]", 1, unit, count)
+        elif chosen.hi:
+            weights = units.when(chosen, units.head_weights(rows))
+            name = "copy of the head's weights"
+            yield Entry(name, "bf16", f"[V/tp, {h}]", h, weights)
     yield Entry("gathered projection input", dtype, f"[n, {h}]", h, units.gathered)
     yield Entry("gradient of the projection input", dtype, f"[n, {h}]", h, units.tokens)
 

@@ -159,6 +159,11 @@ class Units:
         """N - T: what a gathered tensor has beyond a sharded one."""
         return Unit(product((self._batch, self._u - 1)), self.shard.divisor)
 
+    @staticmethod
+    def when(condition: Expr, unit: Unit) -> Unit:
+        """Return the unit where a condition holds, 0 elsewhere."""
+        return Unit(product((unit.numerator, condition)), unit.divisor)
+
     def copied_queries(self, kv_heads: int) -> Unit:
         """N / tp where a rank has several key heads, so that queries lie apart."""
         several = less(self.dims.tp, kv_heads)
