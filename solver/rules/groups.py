@@ -63,10 +63,11 @@ def _same_pipelines(facts: Facts) -> Expr:
     d, order = facts.dims, facts.structures.order
     dense = {"tp": d.tp, "cp": d.cp, "dp": d.dp}
     expert = {"tp": d.etp, "ep": d.ep, "dp": d.edp}
-    last = TRUE if order.endswith("pp") else equals(d.edp, d.dp)
-    same = equals(_stride(order, dense), _stride(order, expert))
     # Where pp comes last both strides are W / pp, by the two world rules.
-    return either(equals(d.pp, 1), both(last, TRUE if last is TRUE else same))
+    if order.endswith("pp"):
+        return TRUE
+    same = equals(_stride(order, dense), _stride(order, expert))
+    return either(equals(d.pp, 1), both(equals(d.edp, d.dp), same))
 
 
 def _order_is_complete(facts: Facts) -> Expr:
