@@ -2,7 +2,7 @@
 
 *Masks* are inner axes that bytes depend on; a *cell* is one choice of all of them.
 *Flags* are those that no byte depends on: they multiply a cell's configurations by
-the number of choices that the rules leave. Cells are kept as three blocks, whose
+the number of choices that the rules leave. Cells are kept as blocks, whose
 product they are, so that what depends on one block is evaluated on it alone.
 """
 
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from .domains import Domains
 
 Mask = npt.NDArray[np.bool_]
-#: Inner axes that bytes depend on, in blocks whose axes are most bound to each other.
+#: Inner axes that bytes depend on, in blocks; axes bound to each other share one.
 BLOCKS = (
     ("recompute",),
     ("sharding", "instances", "offload"),
-    ("precision", "cross_entropy", "dispatcher", "cp_style"),
+    ("precision",),
+    ("cross_entropy",),
+    ("dispatcher",),
+    ("cp_style",),
 )
 
 

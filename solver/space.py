@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ..models.problem import Problem
 
 _MAX_FILE = 1_000_000
+_SIZES = ("seq_len", "global_batch")
+_WORKLOAD = ("model", "cluster", *_SIZES, "dialect", "precision", "optimizer")
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,16 @@ class Space:
 
     ``axes`` gives for each axis of ``models.layout.DECIDED``, and for those of
     ``OPTIONAL`` that have more than their default, the codes or a rule for them.
+    ``workload`` names what the space was written for: model, cluster, seq_len,
+    global_batch, and dialect, precision or optimizer where they are not the usual
+    ones; it is no part of the content that the hash covers.
     """
 
     name: str
     version: int
     axes: Mapping[str, Values]
     advice: tuple[str, ...]
+    workload: Mapping[str, str | int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Freeze the axes and check that every one is there."""
@@ -87,6 +93,7 @@ class Space:
                 f"{', '.join(missing)}; copy the line from the default space"
             )
         object.__setattr__(self, "axes", MappingProxyType(dict(self.axes)))
+        object.__setattr__(self, "workload", MappingProxyType(dict(self.workload)))
 
     @property
     def label(self) -> str:
@@ -188,10 +195,11 @@ def _parse(text: str, label: str) -> Space:
         raise InputError(f"space {label} is not YAML: {line}") from None
     if not isinstance(data, dict):
         raise InputError(f"space {label} must be a mapping with name, version, axes")
-    extra = set(data) - {"name", "version", "axes", "advice"}
+    extra = set(data) - {"name", "version", "axes", "advice", "workload"}
     if extra or not isinstance(data.get("axes"), dict):
         raise InputError(
-            f"space {label} has name, version, axes and advice, got "
+            f"space {label} has name, version, axes and advice, and may have a "
+            f"workload, got "
             f"{', '.join(map(str, sorted(map(str, data))))[:120]}"
         )
     axes = {str(n): _values(str(n), v) for n, v in data["axes"].items()}
@@ -200,6 +208,18 @@ def _parse(text: str, label: str) -> Space:
         version=_whole(data.get("version", 1), "the version of a space"),
         axes=axes,
         advice=tuple(str(a) for a in data.get("advice") or ()),
+        workload=_workload(data.get("workload") or {}),
+    )
+
+
+def _workload(given: Any) -> dict[str, str | int]:
+    if isinstance(given, dict) and set(map(str, given)) <= set(_WORKLOAD):
+        return {
+            str(name): _whole(value, name) if name in _SIZES else str(value)
+            for name, value in given.items()
+        }
+    raise InputError(
+        f"the workload of a space names {', '.join(_WORKLOAD)}, got {str(given)[:60]!r}"
     )
 
 

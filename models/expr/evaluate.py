@@ -15,7 +15,7 @@ from .node import Axis, Expr, Op
 from .visit import fits_int64, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 Array = npt.NDArray[np.int64]
 
@@ -125,22 +125,17 @@ class Evaluator:
             case Op.AXIS:
                 return self._columns[data.name]
             case Op.SUM:
-                result = np.asarray(data[0], np.int64)
-                for x, w in zip(a, data[1], strict=True):
-                    result = result + (x if w == 1 else x * np.int64(w))
+                pairs = zip(a, data[1], strict=True)
+                parts = [x if w == 1 else x * np.int64(w) for x, w in pairs]
+                result = _folded(np.add, [np.asarray(data[0], np.int64), *parts])
             case Op.PRODUCT:
-                result = a[0]
-                for factor in a[1:]:
-                    result = result * factor
+                result = _folded(np.multiply, a)
             case Op.DIV:
                 result = a[0] // a[1]
             case Op.MOD:
                 result = a[0] % a[1]
             case Op.MAX | Op.MIN:
-                extreme = np.maximum if n.op is Op.MAX else np.minimum
-                result = a[0]
-                for x in a[1:]:
-                    result = extreme(result, x)
+                result = _folded(np.maximum if n.op is Op.MAX else np.minimum, a)
             case Op.WHERE:
                 result = np.where(a[0] != 0, a[1], a[2])
             case Op.TABLE:
@@ -150,12 +145,28 @@ class Evaluator:
             case Op.EQ:
                 result = a[0] == a[1]
             case Op.AND | Op.OR:
-                join = np.logical_and if n.op is Op.AND else np.logical_or
-                result = a[0]
-                for x in a[1:]:
-                    result = join(result, x)
+                result = _folded(np.logical_and if n.op is Op.AND else np.logical_or, a)
             case Op.NOT:
                 result = a[0] == 0
             case _:
                 raise AssertionError(f"no interpretation of {n.op}")
         return np.asarray(result, np.int64)
+
+
+def _folded(
+    join: Callable[[npt.NDArray[Any], npt.NDArray[Any]], npt.NDArray[Any]],
+    parts: Sequence[npt.NDArray[Any]],
+) -> npt.NDArray[Any]:
+    """Join many parts, those of one shape first and small shapes before large.
+
+    The order changes no whole number, and what depends on few axes stays small.
+    """
+    by_shape: dict[tuple[int, ...], npt.NDArray[Any]] = {}
+    for part in parts:
+        known = by_shape.get(part.shape)
+        by_shape[part.shape] = part if known is None else join(known, part)
+    ordered = sorted(by_shape.values(), key=lambda part: part.size)
+    result = ordered[0]
+    for part in ordered[1:]:
+        result = join(result, part)
+    return result
