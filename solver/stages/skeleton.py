@@ -42,6 +42,8 @@ class Skeleton:
         time and in every byte are left out.
     memory, times
         Peak bytes and step times.
+    limit
+        What a rank may use, in bytes.
     """
 
     problem: Problem
@@ -49,11 +51,7 @@ class Skeleton:
     items: tuple[Item, ...]
     memory: RankBytes
     times: StepTimes
-
-    @property
-    def limit(self) -> int:
-        """What a process can use on the device, in bytes."""
-        return self.problem.cluster.device.hbm_bytes
+    limit: int
 
     @property
     def chunks(self) -> int:
@@ -95,6 +93,7 @@ def skeleton(
     layout: Layout,
     *,
     codes: Iterable[int] | None = None,
+    room: int | None = None,
     profile: Profile | None = None,
 ) -> Skeleton:
     """Price a skeleton.
@@ -105,6 +104,8 @@ def skeleton(
         What is trained, and how it is cut.
     codes
         Recompute choices a layer may have, coded; every legal one if None.
+    room
+        What a rank may use, in bytes; all that a process can use if None.
     profile
         How much of its peaks the device reaches; the device's own if None.
 
@@ -140,6 +141,7 @@ def skeleton(
         items=kept,
         memory=RankBytes(model, layout, kept),
         times=StepTimes(problem, layout, kept, profile),
+        limit=problem.cluster.device.hbm_bytes if room is None else room,
     )
 
 

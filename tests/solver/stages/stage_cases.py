@@ -24,10 +24,12 @@ DENSE = Layer(
     feed_forward=DenseFFN(ffn=6144, gated=True),
 )
 WIDE = replace(DENSE, feed_forward=DenseFFN(ffn=9216, gated=True))
+LATENT = LatentAttention(
+    heads=16, q_rank=768, kv_rank=512, nope_dim=128, rope_dim=64, v_dim=128
+)
+NARROW = replace(DENSE, attention=LATENT)
 EXPERTS = Layer(
-    attention=LatentAttention(
-        heads=16, q_rank=768, kv_rank=512, nope_dim=128, rope_dim=64, v_dim=128
-    ),
+    attention=LATENT,
     feed_forward=MoE(experts=8, topk=2, ffn=2048, gated=True, shared_ffn=2048),
 )
 #: Levels of the small cases: nothing, something, everything.
@@ -39,7 +41,7 @@ def small_case(
 ) -> tuple[Problem, Layout]:
     """Return a skeleton; the seed draws its layers, batch, ends and memory."""
     draw = random.Random(seed)
-    kinds = draw.choice([(DENSE,), (DENSE, WIDE), (DENSE, EXPERTS)])
+    kinds = draw.choice([(DENSE,), (DENSE, WIDE), (NARROW, EXPERTS)])
     first = draw.randint(1, layers - 1)
     sequence = (kinds[0],) * first + (kinds[-1],) * (layers - first)
     architecture = Architecture(
