@@ -72,17 +72,18 @@ class Arguments:
             return default
         return " ".join(value) if isinstance(value, tuple) else str(value)
 
-    def whole(self, name: str, default: int | None = None) -> int:
+    def whole(self, name: str, default: int | None = None, least: int = 0) -> int:
         """Return a whole number.
 
         Raises
         ------
         InputError
-            If it is missing without a default, or no whole number of at least 0.
+            If it is missing without a default, or no whole number of at least
+            ``least``.
         """
         found = self.number(name, default)
-        if found != int(found) or found < 0 or found > 2**40:
-            raise _wrong(name, "a whole number", str(found))
+        if not least <= found <= 2**40 or found != int(found):
+            raise _wrong(name, f"a whole number of at least {least}", f"{found:g}")
         return int(found)
 
     def number(self, name: str, default: float | None = None) -> float:

@@ -89,7 +89,7 @@ def architecture_of(args: Arguments, name: str = "megatron") -> Architecture:
 
 
 def _attention(args: Arguments) -> Attention | LatentAttention:
-    heads = args.whole("num-attention-heads")
+    heads = args.whole("num-attention-heads", least=1)
     if args.has("multi-latent-attention"):
         return LatentAttention(
             heads=heads,
@@ -126,7 +126,7 @@ def _experts(args: Arguments) -> MoE | None:
     sigmoid = args.text("moe-router-score-function", "softmax") == "sigmoid"
     return MoE(
         experts=args.whole("num-experts"),
-        topk=args.whole("moe-router-topk", 2),
+        topk=args.whole("moe-router-topk", 2, least=1),
         ffn=args.whole("moe-ffn-hidden-size", dense.ffn),
         gated=dense.gated,
         bias=dense.bias,
@@ -185,7 +185,7 @@ def kernels_of(args: Arguments) -> Kernels:
     coefficient = args.number("moe-aux-loss-coeff", 0.0)
     capacity = args.number("moe-expert-capacity-factor", 0.0)
     dispatchers: dict[str, Dispatcher] = {"alltoall": "alltoall", "flex": "flex"}
-    style = args.text("cp-comm-type", "p2p").split()[0]
+    style = args.text("cp-comm-type", "p2p").partition(" ")[0]
     exchange: dict[str, ContextParallel] = {"a2a": "a2a", "allgather": "all-gather"}
     return Kernels(
         implementation="te" if te else "local",

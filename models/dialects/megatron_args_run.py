@@ -89,7 +89,8 @@ def point_of(args: Arguments, world: int, vpp: int) -> dict[str, int]:
             f"the number of devices must be a multiple of tp pp cp, got {world} and "
             f"{tp} {pp} {cp}"
         )
-    dp, mbs = world // (tp * pp * cp), args.whole("micro-batch-size", 1)
+    dp = world // (tp * pp * cp)
+    mbs = args.whole("micro-batch-size", 1, least=1)
     batch = args.whole("global-batch-size", mbs * dp)
     sharded = args.has("use-distributed-optimizer")
     sharding = "zero-3" if args.has("use-megatron-fsdp") else "zero-1"

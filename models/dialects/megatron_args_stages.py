@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from .megatron_args import Arguments
 
 
+_MOST = 4096
+
+
 def stages_of(args: Arguments, arch: Architecture) -> tuple[Stage, ...]:
     """Return for each pipeline rank its chunks.
 
@@ -26,8 +29,10 @@ def stages_of(args: Arguments, arch: Architecture) -> tuple[Stage, ...]:
     InputError
         If the layers do not fill the chunks.
     """
-    pp = max(1, args.whole("pipeline-model-parallel-size", 1))
+    pp = args.whole("pipeline-model-parallel-size", 1, least=1)
     written = args.text("pipeline-model-parallel-layout")
+    if pp > _MOST:
+        raise InputError(f"a pipeline has at most {_MOST} ranks, got {pp}")
     if written:
         letters = PipelineLayout.parse(written).stages
         vpp = len(letters) // pp
@@ -49,7 +54,7 @@ def stages_of(args: Arguments, arch: Architecture) -> tuple[Stage, ...]:
 def chunks_of(args: Arguments, layers: int, pp: int) -> int:
     """Return the chunks of a rank where no layout is written."""
     if args.has("num-virtual-stages-per-pipeline-rank"):
-        return args.whole("num-virtual-stages-per-pipeline-rank")
+        return args.whole("num-virtual-stages-per-pipeline-rank", least=1)
     if args.has("num-layers-per-virtual-pipeline-stage") and pp > 1:
         each = args.whole("num-layers-per-virtual-pipeline-stage")
         return max(1, layers // pp // max(1, each))
