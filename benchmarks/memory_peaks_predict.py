@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..models.errors import InputError
 from ..models.memory.library_device import (
     device_bytes,
     generation,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from ..models.memory.phases import RankPeak, Run
     from .truth.row import Row
 
+#: Sizes above which a row is a slip of the pen, and would take hours to list.
+_MOST = {"layers": 4096, "pp": 1024, "vpp": 256, "micro_batch": 2**20}
 ALLOCATED, RESERVED = "allocated", "reserved"
 
 
@@ -94,6 +97,11 @@ def predict(row: Row, remade: frozenset[str] = frozenset()) -> Prediction:
     Unstated
         The same, by a named rule.
     """
+    for column, most in _MOST.items():
+        if (row.whole(column) or 0) > most:
+            raise InputError(
+                f"{column} of a row is at most {most}, got {row.text(column)[:20]}"
+            )
     name = row.id.partition("-")[0]
     if name == "mcore":
         run = mcore.run_of(row, generation(row.text("gpu")), remade)
