@@ -56,10 +56,20 @@ def plan(
     space: o.SpaceText = "default",
     top: o.Top = 10,
     confidence: o.Confidence = o.CONFIDENCE,
+    objective: o.Objective = None,
+    where: o.Where = None,
+    stages: o.Stages = False,
+    stage_seconds: o.StageSeconds = 45.0,
+    batch_tolerance: o.BatchTolerance = 0.0,
+    train_tokens: o.TrainTokens = None,
+    price: o.Price = None,
+    watts: o.Watts = None,
     json: o.AsJson = False,
     out: o.Out = None,
 ) -> Work:
     """Find the fastest configurations that fit, with the proof."""
+    from .commands.optimize import Wish
+    from .commands.optimize import run as optimize
     from .commands.plan import run
 
     request = o.request(
@@ -75,6 +85,18 @@ def plan(
         max_gpus=max_gpus,
         space=space,
     )
+    wish = Wish(
+        objective=objective,
+        where=where or (),
+        stages=stages,
+        batch_tolerance=batch_tolerance,
+        train_tokens=train_tokens,
+        price=price,
+        watts=watts,
+        seconds=stage_seconds,
+    )
+    if wish.asked:
+        return partial(optimize, request, wish, top=top, as_json=json, out=out)
     return partial(run, request, top=top, confidence=confidence, as_json=json, out=out)
 
 
@@ -254,6 +276,25 @@ def explain(
         space=space,
     )
     return partial(run, request, why=why, check=check, top=top, as_json=json, out=out)
+
+
+@app.command()
+def verify(
+    path: str = typer.Argument(
+        metavar="ANSWER.json", help="From plan, project or enumerate with --json."
+    ),
+    count: bool = typer.Option(
+        True, help="Loop over the whole space, which takes longest."
+    ),
+    json: o.AsJson = False,
+) -> Work:
+    """Check a saved answer again, with code that knows no solver.
+
+    Exit codes: 0 verified, 1 refuted, 2 a bad file or claims that are not covered.
+    """
+    from .commands.verify import run
+
+    return partial(run, path, count=count, as_json=json)
 
 
 @app.command()

@@ -106,6 +106,58 @@ Confidence = Annotated[
         help="How sure the verdict on memory is to be, above 0 and below 1.",
     ),
 ]
+Objective = Annotated[
+    str | None,
+    typer.Option(
+        "--objective",
+        metavar="WHAT",
+        help="tokens (tokens/s/GPU, the default), step-time, train-time, cost (per "
+        "token) or energy (per token).",
+    ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="LIMIT",
+        help="A limit that answers keep: headroom>=4GiB, gpus<=512 (halves of the "
+        "cluster are looked at), step-time<=10, tokens>=400, mfu>=0.4, train-time, "
+        "cost, energy.",
+    ),
+]
+Stages = Annotated[
+    bool,
+    typer.Option(
+        "--stages",
+        help="Choose layers and recomputation stage by stage in promising skeletons.",
+    ),
+]
+StageSeconds = Annotated[
+    float,
+    typer.Option("--seconds", metavar="S", help="CPU seconds for --stages."),
+]
+BatchTolerance = Annotated[
+    float,
+    typer.Option(
+        "--batch-tolerance",
+        metavar="SHARE",
+        help="Look at global batches this far away too, 0.1 for 10 %.",
+    ),
+]
+TrainTokens = Annotated[
+    float | None,
+    typer.Option(
+        "--train-tokens", metavar="N", help="Tokens of the training, for train-time."
+    ),
+]
+Price = Annotated[
+    float | None,
+    typer.Option("--price", metavar="P", help="Price of a device an hour, for cost."),
+]
+Watts = Annotated[
+    float | None,
+    typer.Option("--watts", metavar="W", help="Power of a device, for energy."),
+]
 Top = Annotated[int, typer.Option("--top", metavar="K", help="Rows to show at most.")]
 
 CONFIDENCE = 0.99
