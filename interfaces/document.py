@@ -9,12 +9,13 @@ from ..models.layout import axis_label
 from ..models.parameters import parameter_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ..models.architecture import Architecture
     from ..models.cluster import Cluster
     from ..models.problem import Problem
     from ..solver.answer import Answer, Certificate, Choice, Infeasible
+    from ..solver.space import Space, Values
 
 ANSWER = "shardproof/answer@1"
 INFEASIBLE = "shardproof/infeasible@1"
@@ -66,6 +67,34 @@ def infeasible(value: Infeasible) -> Document:
             "legal_count": value.legal_count,
         },
     }
+
+
+def with_space(document: Document, value: Space) -> Document:
+    """Add the content of the space, of which ``space_hash`` is the SHA-256.
+
+    With it and the digest that is added when the document is printed,
+    ``shardproof verify`` can check the answer alone.
+    """
+    content = {
+        "name": value.name,
+        "version": value.version,
+        "axes": {name: _values(axis) for name, axis in value.axes.items()},
+        "advice": list(value.advice),
+    }
+    return {**document, "space_content": content}
+
+
+def _values(axis: Values) -> object:
+    if isinstance(axis, tuple):
+        return list(axis)
+    return _AXIS_RULES[type(axis).__name__](axis)
+
+
+#: How an axis that follows the problem is written, by its class.
+_AXIS_RULES: dict[str, Callable[[Any], object]] = {
+    "Divisors": lambda axis: {"divisors": axis.of, "limit": axis.limit},
+    "Tolerance": lambda axis: {"tolerance": axis.percent},
+}
 
 
 def choice(value: Choice) -> Document:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 from ...models.errors import unknown_name
 from ...models.layout import axis_label
 from ...models.units import GIB
-from ..document import FEASIBLE_SET, Document, problem
+from ..document import FEASIBLE_SET, Document, problem, with_space
 from ..progress import Progress
 from ..request import rows
 from ..table import Column, Table
@@ -55,7 +55,7 @@ def run(
 
         write_set(folder, found)
     finish(
-        document(found, shown),
+        with_space(document(found, shown), found.space),
         title=question(asked),
         tables=[table(shown)] if shown else (),
         text=_text(found, len(shown)),

@@ -37,8 +37,16 @@ def run(
         if isinstance(found, Infeasible) and found.missing_bytes is not None:
             nodes = enough_nodes(problem, space, progress)
     if isinstance(found, Infeasible):
-        return refuse(found, nodes=nodes, as_json=as_json, folder=folder)
+        return refuse(found, nodes=nodes, as_json=as_json, folder=folder, space=space)
     table = choices(found.answers, problem)
     verdicts = [verdict_of(problem, c.layout, confidence) for c in found.answers]
     text = "\n".join((certificate(found), *map(sentence, verdicts[:1])))
-    return accept(found, table, text, as_json=as_json, folder=folder, verdicts=verdicts)
+    return accept(
+        found,
+        table,
+        text,
+        as_json=as_json,
+        folder=folder,
+        verdicts=verdicts,
+        space=space,
+    )

@@ -25,6 +25,7 @@ def run(
 ) -> int:
     """Project, print, and return the exit code."""
     from ...solver.answer import Infeasible
+    from ...solver.single import space_of
 
     sure(confidence)
     folder = prepare(out)
@@ -35,7 +36,13 @@ def run(
     verdict = verdict_of(found.problem, found.answers[0].layout, confidence)
     text = "\n\n".join((_text(found), sentence(verdict)))
     return accept(
-        found, table, text, as_json=as_json, folder=folder, verdicts=[verdict]
+        found,
+        table,
+        text,
+        as_json=as_json,
+        folder=folder,
+        verdicts=[verdict],
+        space=space_of(found.answers[0].layout),
     )
 
 

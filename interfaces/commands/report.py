@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..document import answer as answer_document
+from ..document import with_space
 from ..files import prepare, to_json, write
 from ..table import Table, say, show
+from ..verify.seal import digest
 from ..words import explanation, question
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ...solver.answer import Answer, Infeasible
+    from ...solver.space import Space
     from ..document import Document
 
 OK, INFEASIBLE = 0, 1
@@ -44,6 +47,8 @@ def finish(
     name
         What the files are called.
     """
+    if "space_content" in document:
+        document = {**document, "digest": digest(document)}
     if folder is not None:
         parts = [title, *(t.plain() for t in tables), text]
         write(folder / f"{name}.json", to_json(document))
@@ -66,9 +71,12 @@ def refuse(
     as_json: bool,
     nodes: int | None = None,
     folder: Path | None = None,
+    space: Space | None = None,
 ) -> int:
     """End with a proof that nothing is feasible; ``nodes`` would be enough."""
     document = answer_document(value)
+    if space is not None:
+        document = with_space(document, space)
     document["infeasible"]["enough_nodes"] = nodes
     finish(
         document,
@@ -88,9 +96,12 @@ def accept(
     as_json: bool,
     folder: Path | None = None,
     verdicts: Sequence[Document] = (),
+    space: Space | None = None,
 ) -> int:
     """End with an answer; ``verdicts`` are those of its configurations, in order."""
     document = answer_document(value)
+    if space is not None:
+        document = with_space(document, space)
     for shown, found in zip(document["answers"], verdicts, strict=False):
         shown["verdict"] = found
     finish(
