@@ -209,3 +209,71 @@ def report(
     from .commands.page import run
 
     return partial(run, answer, front=front, out=out, trace=trace)
+
+
+@app.command()
+def robust(
+    model: o.Model,
+    cluster: o.ClusterText,
+    seq_len: o.SeqLen,
+    global_batch: o.GlobalBatch,
+    draws: int = typer.Option(
+        200, "--draws", metavar="N", help="Machines to draw within the band."
+    ),
+    seed: int = typer.Option(0, "--seed", metavar="N", help="Of the draws."),
+    dialect: o.Dialect = o.DIALECT,
+    precision: o.Precision = o.PRECISION,
+    pin: o.Pin = None,
+    axis: o.Axis = None,
+    max_gpus: o.MaxGpus = None,
+    optimizer: o.Optimizer = o.OPTIMIZER,
+    space: o.SpaceText = "default",
+    json: o.AsJson = False,
+    out: o.Out = None,
+) -> Work:
+    """Say what becomes of the best if the machine is not as its profile says."""
+    from .commands.robust import run
+
+    request = o.request(
+        pin,
+        axis,
+        model=model,
+        cluster=cluster,
+        seq_len=seq_len,
+        global_batch=global_batch,
+        dialect=dialect,
+        precision=precision,
+        optimizer=optimizer,
+        max_gpus=max_gpus,
+        space=space,
+    )
+    return partial(run, request, draws=draws, seed=seed, as_json=json, out=out)
+
+
+@app.command()
+def sweep(
+    file: str = typer.Argument(
+        metavar="SWEEP.yaml", help="models, clusters, seq_len, global_batch."
+    ),
+    out: str = typer.Option(
+        ...,
+        "--out",
+        metavar="DIR",
+        help="Where answers are kept; a killed sweep resumes.",
+    ),
+    runner: str = typer.Option(
+        "local", "--runner", metavar="ENGINE", help="local, ray or slurm."
+    ),
+    workers: int | None = typer.Option(
+        None,
+        "--workers",
+        metavar="N",
+        help="Plans made at a time; one a core if not given.",
+        show_default=False,
+    ),
+    json: o.AsJson = False,
+) -> Work:
+    """Plan every model on every cluster of a file, here, on Ray or on Slurm."""
+    from .commands.sweep import run
+
+    return partial(run, file, runner=runner, workers=workers, out=out, as_json=json)
