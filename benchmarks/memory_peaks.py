@@ -18,6 +18,7 @@ from ..models.errors import InputError
 from ..models.memory.library_device import band
 from . import memory_peaks_rules as rules
 from .memory_peaks_board import Entry, board
+from .memory_peaks_left import left_out
 from .memory_peaks_mcore import remade
 from .memory_peaks_predict import predict
 from .truth.row import read
@@ -78,6 +79,7 @@ def document(found: Sequence[Entry], confidence: float) -> dict[str, Any]:
             if entry.prediction is not None or entry.excluded
         ],
         **board(found, confidence),
+        "left_out": left_out(found),
     }
 
 
@@ -116,21 +118,26 @@ def missed(groups: dict[str, Any]) -> list[str]:
 
 
 def _print(shown: dict[str, Any]) -> None:
-    print(
-        f"{'group':<28}{'rows':>6}{'median':>9}{'p90':>9}{'p95':>9}{'max':>9}{'bias':>9}"
-    )
+    heads = "".join(f"{head:>9}" for head in ("median", "p90", "p95", "max", "bias"))
+    print(f"{'group':<34}{'rows':>6}{heads}")
     for name, group in shown["groups"].items():
-        for label, figures in group.items():
-            if figures["rows"]:
-                title = name if label == "kept" else f"  {label.replace('_', ' ')}"
-                cells = (figures[k] for k in ("median", "p90", "p95", "max", "bias"))
-                line = "".join(f"{100 * cell:>8.2f}%" for cell in cells)
-                print(f"{title:<28}{figures['rows']:>6}{line}")
+        for label, found in group.items():
+            _line(name if label == "kept" else f"  {label.replace('_', ' ')}", found)
+    print("each model left out of the fit")
+    for name, found in shown["left_out"].items():
+        _line(f"  {name}", found)
+    print("failed runs called fits, and others refused")
     for name, group in shown["boundary"].items():
         print(
-            f"{name}: {group['failed_called_fits']} of {group['failed']} failed runs "
-            f"called fits, {group['ran_refused']} of {group['ran']} others refused"
+            f"  {name:<32}{group['failed_called_fits']:>6} of {group['failed']:<6}"
+            f"{group['ran_refused']:>6} of {group['ran']}"
         )
+
+
+def _line(title: str, found: dict[str, Any]) -> None:
+    cells = (found.get(k) for k in ("median", "p90", "p95", "max", "bias"))
+    line = "".join("" if cell is None else f"{100 * cell:>8.2f}%" for cell in cells)
+    print(f"{title:<34}{found['rows']:>6}{line}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,77 +9,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..calibration.peaks import Point, fit, ratios_left_out
+from ..calibration.peaks import fit, ratios_left_out
 from ..calibration.peaks.fit import band
 from ..models.memory.library_constants import constants
-from ..models.units import GIB
 from .memory_peaks import DATA, entries
-from .memory_peaks_board import RESERVED_TEXT
+from .memory_peaks_left import LAWS, points, reserved_points
 from .truth.row import read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..calibration.peaks import Point
     from .memory_peaks_board import Entry
-
-#: The law that each kind of run is corrected by, and the sources that it is fitted on.
-_LAWS = {
-    "megatron-dense": "none",
-    "megatron-moe": "imbalance",
-    "nanotron-tp1": "offset",
-    "nanotron-tp": "none",
-    "torchtitan": "ratio",
-}
-_FITTED = ("mcore", "simumax", "playbook", "torchtitan")
-
-
-def points(found: Sequence[Entry]) -> dict[str, list[Point]]:
-    """Return the measured peaks by kind, each with what is counted without a fit."""
-    other = constants().size("nanotron_other_bytes").bytes
-    uneven = constants().number("routing_imbalance") - 1
-    by_kind: dict[str, list[Point]] = defaultdict(list)
-    for entry in found:
-        prediction, measured = entry.prediction, entry.measured
-        if entry.excluded or prediction is None or measured is None:
-            continue
-        if entry.source not in _FITTED:
-            continue
-        counted = prediction.allocated - prediction.uneven
-        if prediction.kind == "nanotron-tp1":
-            counted -= other
-        by_kind[prediction.kind].append(
-            Point(
-                kind=prediction.kind,
-                model=entry.row.text("model"),
-                counted=counted,
-                temporary=prediction.temporary,
-                measured=measured,
-                routed=prediction.uneven / uneven if uneven else 0.0,
-            )
-        )
-    return dict(by_kind)
-
-
-def reserved_points(found: Sequence[Entry]) -> list[Point]:
-    """Return the rows that state reserved bytes beside the allocated ones."""
-    points = []
-    for entry in found:
-        text = RESERVED_TEXT.search(entry.row.text("notes"))
-        if text and entry.prediction:
-            points.append(
-                Point(
-                    kind="reserved",
-                    model=entry.row.text("model"),
-                    counted=entry.prediction.allocated,
-                    temporary=entry.prediction.temporary,
-                    measured=float(text[1]) * GIB,
-                )
-            )
-    return points
 
 
 def document(found: Sequence[Entry]) -> dict[str, Any]:
@@ -89,7 +33,7 @@ def document(found: Sequence[Entry]) -> dict[str, Any]:
     (rows,) = fit("imbalance", kinds["megatron-moe"])
     (expandable,) = fit("ratio", kinds["torchtitan"])
     blocks, rest = fit("blocks", held)
-    left = {name: ratios_left_out(law, kinds[name]) for name, law in _LAWS.items()}
+    left = {name: ratios_left_out(law, kinds[name]) for name, law in LAWS.items()}
     left["reserved"] = ratios_left_out("blocks", held)
     fitted = {
         "nanotron_other_bytes": {
