@@ -128,6 +128,22 @@ class StackLaw:
         Host time of a backward, as a multiple of its forward's.
     step
         Time of a step outside its layers, in seconds.
+    products, small_products, attention, passes
+        What whole runs reach of the kernels' efficiency: of matrix products in 16
+        bits, in 8 and 4 bits, of attention, and of memory-bound passes. Kernels are
+        timed in short bursts; a run draws more power and shares its memory.
+    cast
+        Share of the passes of quantization that is not fused into other kernels.
+    score_passes
+        Passes over the scores in the forward of attention that is not fused.
+    tp_hidden
+        Share of the tensor-parallel collectives that user buffers hide.
+    ep_hidden
+        The same of the experts' exchange behind another micro-batch.
+    host_tp
+        What each doubling of tp adds to the host's time, as a share of it.
+    stragglers
+        What each doubling of the nodes adds to a step, as a share of it.
     """
 
     tp_forward: float
@@ -140,16 +156,40 @@ class StackLaw:
     host_moe: Seconds
     host_backward: float
     step: Seconds
+    products: float = 1.0
+    small_products: float = 1.0
+    attention: float = 1.0
+    passes: float = 1.0
+    cast: float = 1.0
+    score_passes: float = 6.0
+    tp_hidden: float = 0.5
+    ep_hidden: float = 0.5
+    host_tp: float = 0.0
+    stragglers: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the factors at birth."""
         _at_least_zero(self, *(f.name for f in fields(self)))
+        for name in ("products", "small_products", "attention", "passes"):
+            if not 0 < getattr(self, name) <= 2:
+                raise InputError(
+                    f"{name} of a profile is above 0 and at most 2, got "
+                    f"{getattr(self, name)}"
+                )
         if self.sharding_overlap < 1:
             raise InputError(
                 "sharding_overlap of a profile is an exponent of at least 1, got "
                 f"{self.sharding_overlap}"
             )
-        for name in ("tp_forward", "tp_backward", "ep_exposed", "dp_window", "dp_tail"):
+        for name in (
+            "tp_forward",
+            "tp_backward",
+            "ep_exposed",
+            "dp_window",
+            "dp_tail",
+            "tp_hidden",
+            "ep_hidden",
+        ):
             if getattr(self, name) > 1:
                 raise InputError(
                     f"{name} of a profile is a share of at most 1, got "

@@ -4,4 +4,5 @@ from .flops import model_flops as model_flops
 from .model import TimeModel as TimeModel
 from .projections import Projections as Projections
 from .projections import StageTimes as StageTimes
+from .run import Run as Run
 from .work import PARTS as PARTS

@@ -49,13 +49,16 @@ def _core(
 ) -> Work:
     """Price scores and output, and the ring that passes keys and values over cp."""
     shape = p.shape
-    pairs = pairs_of(shape.seq_len, layer.window) * shape.axis("mbs") * layer.heads
+    heads = shape.axis("mbs") * layer.heads / (shape.tp * shape.cp)
     keys = shape.seq_len / shape.cp
     if layer.window is not None:
         keys = np.minimum(keys, float(layer.window))
-    work = p.kernels.attention(
-        pairs / (shape.tp * shape.cp), keys, query_dim, value_dim
-    )
+    if p.kernels.unfused:
+        every = float(shape.seq_len) ** 2 * heads
+        work = p.kernels.unfused_attention(every, query_dim, value_dim)
+    else:
+        pairs = pairs_of(shape.seq_len, layer.window) * heads
+        work = p.kernels.attention(pairs, keys, query_dim, value_dim)
     volume = shape.tokens * kv_width / shape.tp * WIDTH
     send = shape.links.neighbour(shape.cp, shape.tp, volume)
     rounds = shape.cp - 1

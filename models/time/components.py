@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
     from ..profiles import Profile
     from .collectives import Links
+    from .run import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,11 @@ def component_names(problem: Problem) -> tuple[str, ...]:
 
 
 def price(
-    problem: Problem, profile: Profile, links: Links, columns: Mapping[str, Array]
+    problem: Problem,
+    profile: Profile,
+    links: Links,
+    columns: Mapping[str, Array],
+    run: Run,
 ) -> Components:
     """Price every component.
 
@@ -74,13 +79,16 @@ def price(
         What is trained, on what.
     columns
         The axes of ``LAYER_AXES``, shape [layouts].
+    run
+        How the stack runs it.
     """
     arch, training = problem.architecture, problem.training
     shape = Shape(columns, training.seq_len, links)
     optimizer = recipe(training.optimizer)
     device = problem.cluster.device
-    kernels = Kernels(device, profile, training.precision, optimizer.gradients)
-    p = Pricer(kernels, profile, shape, arch.hidden)
+    gradients = optimizer.gradients
+    kernels = Kernels(device, profile, training.precision, gradients, run)
+    p = Pricer(kernels, profile, shape, arch.hidden, run)
     axes = {"tp": shape.tp, "ep": shape.axis("ep"), "etp": shape.axis("etp")}
     weights = [weights_of(t, arch, axes) for t in component_tensors(arch)]
     works = [layer_work(p, kind) for kind in arch.kinds]

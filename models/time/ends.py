@@ -53,7 +53,7 @@ def head_work(p: Pricer, arch: Architecture, training: Training) -> Work:
     ahead, back = _LOSS_BYTES[training.cross_entropy]
     work = (
         p.kernels.passes(2 * number, 3 * number)
-        + p.kernels.gemm(t, p.hidden, rows)
+        + p.kernels.gemm(t, p.hidden, rows, in_recipe=False)
         + p.kernels.passes(t * rows * ahead, t * rows * back, "loss")
         + Work({"tp": shape.enter(p.hidden)}, {"tp": shape.leave(p.hidden)})
     )

@@ -59,11 +59,13 @@ def _mixture(p: Pricer, moe: MoE) -> dict[str, Work]:
     own, ep, etp = shape.own_tokens, shape.axis("ep"), shape.axis("etp")
     groups = moe.experts / ep
     routed = own * moe.topk  # copies of tokens that a rank sends, and receives
+    # What the busiest experts take, or the slots that a capacity factor pads to.
+    routed = routed * p.run.routed
     per_expert = routed * etp / groups
     width = moe.ffn / etp
     # Projection and scores in fp32, softmax and selection: six passes of 4 bytes.
     scored = own * moe.experts * 4
-    router = p.kernels.gemm(own, h, float(moe.experts))
+    router = p.kernels.gemm(own, h, float(moe.experts), in_recipe=False)
     router += p.kernels.passes(6 * scored, 6 * scored)
     experts = (
         p.kernels.grouped_gemm(
@@ -100,5 +102,7 @@ def _dispatch(p: Pricer, routed: Floats, ep: Floats, etp: Floats) -> Work:
     send = links.all_to_all(ep, etp, routed * row)
     share = links.ring("all_gather", etp, ones, routed * etp * row)
     collect = links.ring("reduce_scatter", etp, ones, routed * etp * row)
-    each_way = (2 * send + share + collect) * p.profile.stack.ep_exposed
+    stack = p.profile.stack
+    exposed = stack.ep_exposed * (1 - stack.ep_hidden if p.run.ep_overlap else 1.0)
+    each_way = (2 * send + share + collect) * exposed
     return Work({"ep": each_way}, {"ep": each_way})

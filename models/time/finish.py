@@ -22,6 +22,7 @@ import numpy as np
 
 from ..layout import SHARDINGS
 from ..memory.optimizers import recipe
+from .run import PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
     from ..profiles import Profile
     from .collectives import Links
+    from .run import Run
     from .weights import Weights
     from .work import Floats
 
@@ -77,8 +79,12 @@ class Once:
 class Finish:
     """Prices the end of a step."""
 
-    def __init__(self, problem: Problem, profile: Profile, links: Links) -> None:
+    def __init__(
+        self, problem: Problem, profile: Profile, links: Links, run: Run = PLAIN
+    ) -> None:
         """Take the recipe's bytes and the profile's overlap."""
+        # Adapters are a thousandth of the weights: what they cost once is left out.
+        self._trained = 0.0 if run.workload == "lora" else 1.0
         self._links = links
         self._recipe = recipe(problem.training.optimizer)
         self._stack = profile.stack
@@ -122,7 +128,7 @@ class Finish:
         updated = r.gradients + 2 * r.states + r.weights
         own = updated / np.where(stage >= _ZERO1, size, 1.0)
         kept = r.gradients / np.where(stage >= _ZERO2, size, 1.0)
-        return np.stack(
+        return self._trained * np.stack(
             [
                 r.gradients * reduce[0],
                 reduce[1],

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .formats import product_format
+from .run import PLAIN
 from .work import Floats, Work
 
 if TYPE_CHECKING:
     from ..cluster import Device
     from ..profiles import Profile
+    from .formats import ProductFormat
+    from .run import Run
 
 Value = Floats | float
 
@@ -34,31 +38,47 @@ class Kernels:
         Number format of the matrix products.
     gradient_bytes
         Bytes of one accumulated weight gradient.
+    run
+        Recipe, attention kernel and workload.
     """
 
     def __init__(
-        self, device: Device, profile: Profile, precision: str, gradient_bytes: int
+        self,
+        device: Device,
+        profile: Profile,
+        precision: str,
+        gradient_bytes: int,
+        run: Run = PLAIN,
     ) -> None:
         """Take the peaks."""
         self._peak = float(device.peak_flops[precision])
         self._hbm = float(device.hbm_bandwidth)
-        self._law = profile.gemm_law(precision)
-        self._attention = profile.attention
+        self._stack = profile.stack
+        self._own = product_format(device, profile, precision)
+        self._chosen = product_format(device, profile, run.recipe or precision)
+        fused = run.attention if run.attention in profile.attentions else ""
+        self.unfused = run.attention == "unfused"
+        self._attention = profile.attention_law(fused)
         self._memory = profile.memory
         self._gradient_bytes = gradient_bytes
+        self._frozen = run.workload == "lora"
 
-    def gemm(self, tokens: Value, k: Value, n: Value) -> Work:
+    def gemm(
+        self, tokens: Value, k: Value, n: Value, *, in_recipe: bool = True
+    ) -> Work:
         """Time a projection: forward, dgrad, and wgrad added to the main gradient.
 
         Each of the three does 2 t k n FLOPs, and their smallest side is the same, so
-        that they share one efficiency.
+        that they share one efficiency. ``in_recipe`` is false for products that stay
+        in the weights' own format: the head and the router.
         """
-        return self._product(tokens, k, n, 1.0, self._law.ceiling, "gemm")
+        return self._product(
+            tokens, k, n, 1.0, self._chosen if in_recipe else self._own, "gemm"
+        )
 
     def grouped_gemm(self, tokens: Value, k: Value, n: Value, groups: Value) -> Work:
         """Time one projection of ``groups`` experts with ``tokens`` tokens each."""
-        ceiling = self._law.ceiling * self._law.grouped
-        return self._product(tokens, k, n, groups, ceiling, "experts")
+        return self._product(tokens, k, n, groups, self._chosen, "experts")
 
     def _product(
         self,
@@ -66,22 +86,37 @@ class Kernels:
         k: Value,
         n: Value,
         groups: Value,
-        ceiling: float,
+        form: ProductFormat,
         part: str,
     ) -> Work:
+        ceiling = form.ceiling * (form.grouped if part == "experts" else 1.0)
         least = np.minimum(np.minimum(tokens, k), n)
-        c = self._law.saturation
+        c = form.saturation
         efficiency = ceiling * (least / (least + c)) * (tokens / (tokens + c))
         flops = groups * (2.0 * tokens * k * n)
-        compute = flops / (self._peak * efficiency)
+        compute = flops / (form.peak * efficiency)
         bandwidth = self._hbm * self._memory.elementwise
-        ends = groups * (tokens * (k + n)) * WIDTH
+        ends = groups * (tokens * (k + n)) * form.width
         weights = groups * (k * n)
-        pass_ = np.maximum(compute, (ends + weights * WIDTH) / bandwidth)
+        pass_ = np.maximum(compute, (ends + weights * form.width) / bandwidth)
         # The weight gradient is added to what earlier micro-batches left.
         added = ends + 2 * self._gradient_bytes * weights
         weight = np.maximum(compute, added / bandwidth)
-        return Work({part: pass_}, {part: pass_ + weight}, weight)
+        if self._frozen:
+            weight = weight * 0.0
+        found = Work({part: pass_}, {part: pass_ + weight}, weight)
+        if form.width < WIDTH:
+            found += self._cast(groups * tokens * k, groups * tokens * n)
+        return found
+
+    def _cast(self, inputs: Value, outputs: Value) -> Work:
+        """Time quantizing a product's input, and the gradient of its output.
+
+        Each number is read in 2 bytes and written twice in 1, once transposed for
+        the weight gradient. Source: TransformerEngine's cast-transpose kernels.
+        """
+        share = self._stack.cast * 4.0
+        return self.passes(share * inputs, share * outputs)
 
     def attention(
         self, pairs: Value, keys: Value, query_dim: Value, value_dim: Value
@@ -103,13 +138,42 @@ class Kernels:
         recomputes the scores and has four more: two over the query channels and two
         over the value channels (Dao 2023, FlashAttention-2, algorithm 2).
         """
-        law = self._attention
+        law, share = self._attention, self._stack.attention
         filled = keys / (keys + law.saturation)
         forward = 2.0 * pairs * (query_dim + value_dim)
         backward = 2.0 * pairs * (3 * query_dim + 2 * value_dim)
         return Work(
-            {"attention": np.asarray(forward / (self._peak * law.forward * filled))},
-            {"attention": np.asarray(backward / (self._peak * law.backward * filled))},
+            {"attention": forward / (self._peak * (share * law.forward) * filled)},
+            {"attention": backward / (self._peak * (share * law.backward) * filled)},
+        )
+
+    def unfused_attention(
+        self, pairs: Value, query_dim: Value, value_dim: Value
+    ) -> Work:
+        """Time attention that writes its scores, masked half included.
+
+        Parameters
+        ----------
+        pairs
+            Pairs of a query and a key, masked ones too, over all heads.
+        query_dim, value_dim
+            Channels of a head's queries and keys, and of its values.
+
+        Notes
+        -----
+        Two batched products forward and four backward, whose inner side is a head,
+        and passes over scores of 2 bytes: scale and mask, softmax, dropout, each a
+        read and a write; a third more backward.
+        """
+        c = self._own.saturation / 4
+        inner = np.minimum(query_dim, value_dim)
+        rate = self._own.peak * self._own.ceiling * (inner / (inner + c))
+        flops = 2.0 * pairs * (query_dim + value_dim)
+        moved = self._stack.score_passes * WIDTH * pairs
+        passes = self.passes(moved, moved * (4 / 3))
+        return Work(
+            {"attention": flops / rate + passes.forward_time},
+            {"attention": 2 * flops / rate + passes.backward_time},
         )
 
     def passes(
@@ -120,7 +184,7 @@ class Kernels:
         ``kind`` is one of the profile's memory factors.
         """
         part = {"permute": "experts", "loss": "head"}.get(kind, "elementwise")
-        bandwidth = self._hbm * getattr(self._memory, kind)
+        bandwidth = self._hbm * getattr(self._memory, kind) * self._stack.passes
         return Work(
             {part: np.asarray(forward / bandwidth)},
             {part: np.asarray(backward / bandwidth)},

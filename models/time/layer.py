@@ -74,7 +74,8 @@ def with_host(p: Pricer, work: Work, moe: bool = False) -> Work:
     """
     stack = p.profile.stack
     host = stack.host_layer + (stack.host_moe if moe else 0.0)
-    ahead = _waiting(work.forward_time, np.asarray(host))
+    host = host * (1 + stack.host_tp * np.log2(p.shape.tp))
+    ahead = _waiting(work.forward_time, host)
     launched = host * stack.host_backward + host * p.shape.full_recompute
     back = _waiting(work.backward_time, launched)
     return work + Work({"host": ahead}, {"host": back})

@@ -18,6 +18,7 @@ from .flops import model_flops
 from .grouping import distinct, groups
 from .pipeline import SHAPE_AXES, pipeline
 from .projections import Projections, StageTimes
+from .run import PLAIN
 from .shape import LAYER_AXES
 from .work import PARTS, Floats
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ..expr import Array
     from ..problem import Problem
     from ..profiles import Profile
+    from .run import Run
 
 _ZERO2, _ZERO3 = SHARDINGS.index("zero-2"), SHARDINGS.index("zero-3")
 #: Numbers of chunk times worked on together: they fit the second cache.
@@ -44,15 +46,22 @@ class TimeModel:
         How much of its peaks the device reaches.
     causal
         Whether MFU leaves out the masked half of attention.
+    run
+        How the stack runs the training.
     """
 
     def __init__(
-        self, problem: Problem, profile: Profile, *, causal: bool = True
+        self,
+        problem: Problem,
+        profile: Profile,
+        *,
+        causal: bool = True,
+        run: Run = PLAIN,
     ) -> None:
         """Take the problem; nothing is priced yet."""
-        self.problem, self.profile = problem, profile
+        self.problem, self.profile, self.run = problem, profile, run
         self._links = Links(problem.cluster, profile)
-        self._finish = Finish(problem, profile, self._links)
+        self._finish = Finish(problem, profile, self._links, run)
         training = problem.training
         self.model_flops = model_flops(
             problem.architecture, training.seq_len, training.global_batch, causal=causal
@@ -75,15 +84,19 @@ class TimeModel:
             hop=self._links.hop(columns["pp"].astype(np.float64), priced.message[row]),
         )
 
-    def step_times(self, columns: Mapping[str, Array]) -> Floats:
+    def step_times(
+        self, columns: Mapping[str, Array], *, simulate: bool = False
+    ) -> Floats:
         """Return lower bounds of the simulated step times alone, in seconds.
 
         Parameters
         ----------
         columns
             Every axis of `shardproof.models.layout`, coded, shape [n].
+        simulate
+            Return the simulated times instead.
         """
-        return self._run(columns, simulate=False, parts=False)["total"]
+        return self._run(columns, simulate=simulate, parts=False)["total"]
 
     def project(self, columns: Mapping[str, Array]) -> Projections:
         """Project layouts, the pipeline by its lower bound.
@@ -121,7 +134,8 @@ class TimeModel:
             "gathered": (columns["sharding"] >= _ZERO3).astype(np.int64),
         }
         found, row = distinct(given, LAYER_AXES)
-        return price(self.problem, self.profile, self._links, found), row
+        priced = price(self.problem, self.profile, self._links, found, self.run)
+        return priced, row
 
     def _run(
         self, columns: Mapping[str, Array], *, simulate: bool, parts: bool
@@ -145,10 +159,12 @@ class TimeModel:
                 )
                 for name, seconds in found.items():
                     result[name][some] = seconds
-        constant = self.profile.stack.step
-        result["total"] += constant
+        # A step waits for the slowest node: what they lose grows with their number.
+        skew = self.profile.stack.stragglers * np.log2(self.problem.cluster.nodes)
+        once = self.profile.stack.step + skew * result["total"]
+        result["total"] += once
         if parts:
-            result["step"] += constant
+            result["step"] += once
         return result
 
     def _projections(self, found: dict[str, Floats]) -> Projections:

@@ -12,6 +12,7 @@ from .work import Work
 if TYPE_CHECKING:
     from ..profiles import Profile
     from .kernels import Kernels
+    from .run import Run
     from .shape import Shape
 
 
@@ -23,6 +24,7 @@ class Pricer:
     profile: Profile
     shape: Shape
     hidden: int
+    run: Run
 
     def crossing(self, enter: float, leave: float) -> Work:
         """Price one tensor-parallel region.
@@ -42,4 +44,8 @@ class Pricer:
         back = np.where(
             shape.sp > 0, shape.enter(leave) + shape.leave(enter), shape.leave(enter)
         )
-        return Work({"tp": ahead * stack.tp_forward}, {"tp": back * stack.tp_backward})
+        left = 1 - stack.tp_hidden if self.run.tp_overlap else 1.0
+        return Work(
+            {"tp": ahead * (stack.tp_forward * left)},
+            {"tp": back * (stack.tp_backward * left)},
+        )

@@ -86,7 +86,7 @@ class Shape:
     def recomputes(self, module: str) -> Floats:
         """Return 1 where the backward runs a module's forward again, else 0."""
         codes = self.columns["recompute"]
-        full = codes == RECOMPUTE_FULL
+        full = codes >= RECOMPUTE_FULL
         bit = RECOMPUTE_MODULES.index(module)
         share: Floats = (full | ((codes >> bit & 1) == 1)).astype(np.float64)
         return share
@@ -94,7 +94,7 @@ class Shape:
     @cached_property
     def full_recompute(self) -> Floats:
         """Return 1 where whole layers run again, else 0."""
-        share: Floats = (self.columns["recompute"] == RECOMPUTE_FULL).astype(np.float64)
+        share: Floats = (self.columns["recompute"] >= RECOMPUTE_FULL).astype(np.float64)
         return share
 
     def enter(self, width: float) -> Floats:

@@ -26,6 +26,7 @@ def sharded(p: Pricer, work: Work, weights: Weights, recipe: Recipe) -> Work:
     """
     shape, o = p.shape, p.profile.stack.sharding_overlap
     gathered = shape.axis("gathered")
+    trained = 0.0 if p.run.workload == "lora" else 1.0
     ahead: Floats = np.zeros_like(shape.tp)
     back: Floats = np.zeros_like(shape.tp)
     dense = (weights.dense, shape.axis("shards"), shape.tp)
@@ -39,7 +40,7 @@ def sharded(p: Pricer, work: Work, weights: Weights, recipe: Recipe) -> Work:
         scatter = shape.links.ring("reduce_scatter", size, stride, volumes[1])
         some = (count > 0).astype(np.float64)
         ahead = ahead + some * gathered * gather
-        back = back + some * (gathered * gather + scatter)
+        back = back + some * (gathered * gather + trained * scatter)
     exposed = [
         time * (np.power(1 + np.power(traffic / time, o), 1 / o) - 1)
         for time, traffic in ((work.forward_time, ahead), (work.backward_time, back))

@@ -20,6 +20,7 @@ from shardproof.models.time.feed_forward import feed_forward_work
 from shardproof.models.time.grouping import distinct, groups
 from shardproof.models.time.kernels import Kernels
 from shardproof.models.time.pricer import Pricer
+from shardproof.models.time.run import PLAIN
 from shardproof.models.time.shape import Shape
 
 DEVICE = Device(
@@ -105,7 +106,9 @@ def test_measured_moe_layers(name: str) -> None:
         "gathered": 0 * ones,
     }
     shape = Shape(columns, 4096, Links(machine, profile))
-    pricer = Pricer(Kernels(machine.device, profile, "bf16", 4), profile, shape, hidden)
+    pricer = Pricer(
+        Kernels(machine.device, profile, "bf16", 4), profile, shape, hidden, PLAIN
+    )
     works = feed_forward_work(pricer, moe).values()
     ahead = 1e3 * sum(w.forward_time[0] for w in works)
     back = 1e3 * sum(w.backward_time[0] for w in works)
@@ -123,9 +126,8 @@ def test_every_layer_of_the_catalogue_is_priced() -> None:
     shape = Shape(columns, 4096, Links(machine, profile))
     for name in ("deepseek-v3", "gpt-oss-120b", "gemma-2-9b", "qwen3-30b-a3b"):
         arch = architecture(name)
-        pricer = Pricer(
-            Kernels(machine.device, profile, "bf16", 4), profile, shape, arch.hidden
-        )
+        kernels = Kernels(machine.device, profile, "bf16", 4)
+        pricer = Pricer(kernels, profile, shape, arch.hidden, PLAIN)
         for kind in arch.kinds:
             assert isinstance(kind, Layer)
             work = layer_work(pricer, kind)
