@@ -116,7 +116,11 @@ _GRAPHS = (
     ),
 )
 #: Options that only Primus has, on top of Megatron's.
-_PRIMUS = (_number("turbo_sync_free_moe_stage", 0), *_flags("use_turbo_deepep"))
+_PRIMUS = (
+    _number("turbo_sync_free_moe_stage", 0),
+    *_flags("use_turbo_deepep"),
+    *_flags("expandable_segments", on=True),
+)
 
 OPTIONS: Mapping[str, Option] = MappingProxyType(
     {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from .accelerate import ACCELERATE
+from .accelerate import MESH
+from .accelerate_plugin import PLUGIN
 from .context import CONTEXT
-from .deepspeed import GRIDS, PRECISIONS
+from .deepspeed import GRIDS
+from .deepspeed_optimizer import OPTIMIZERS
+from .deepspeed_precision import PRECISIONS
 from .deepspeed_zero import ZERO
 from .dialects import BASES as BASES
 from .dialects import DIALECTS as DIALECTS
@@ -30,7 +33,7 @@ from .schedule import SCHEDULE
 from .sharding import SHARDING
 from .stages import SPLIT
 from .torchtitan import TORCHTITAN
-from .zero_bubble import DUALPIPE, PRIMUS
+from .zero_bubble import DUALPIPE, PRIMUS, SEGMENTS
 
 #: Every rule of every dialect, in the order in which they are reported.
 ALL_RULES: tuple[Rule, ...] = (
@@ -52,12 +55,15 @@ ALL_RULES: tuple[Rule, ...] = (
     *PLACEMENT,
     *KNOWN_BAD,
     *PRIMUS,
+    SEGMENTS,
     *DUALPIPE,
     *TORCHTITAN,
     *GRIDS,
     *PRECISIONS,
     *ZERO,
-    *ACCELERATE,
+    *OPTIMIZERS,
+    *MESH,
+    *PLUGIN,
 )
 
 

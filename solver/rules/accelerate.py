@@ -1,4 +1,4 @@
-"""Rules of Hugging Face Accelerate: its mesh of ranks and its FSDP plugin."""
+"""Rules of Hugging Face Accelerate: its mesh of ranks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _HF = "Accelerate 1.15.0 accelerate/"
 _MESH = f"{_HF}parallelism_config.py, ParallelismConfig"
 _CHECK = f"{_MESH}._validate_accelerator"
-_PLUGIN = f"{_HF}utils/dataclasses.py, FullyShardedDataParallelPlugin"
+PLUGIN_SOURCE = f"{_HF}utils/dataclasses.py, FullyShardedDataParallelPlugin"
 _STATE = f"{_HF}state.py, AcceleratorState"
 #: Rules whose bodies are shared, with their source and who checks them.
 _SHARED: dict[str, tuple[str, Checker]] = {
@@ -42,7 +42,7 @@ _SHARED: dict[str, tuple[str, Checker]] = {
 }
 
 
-def _rule(
+def accelerate_rule(
     id: str,
     sentence: str,
     source: str,
@@ -52,6 +52,7 @@ def _rule(
     checker: Checker = "accelerate",
     kind: Kind = "hard",
 ) -> Rule:
+    """Return a rule of Accelerate."""
     return Rule(
         id=id,
         sentence=sentence,
@@ -67,7 +68,7 @@ def _rule(
 def _copies() -> tuple[Rule, ...]:
     found = [r for r in (*GROUPS, *DIVISIBILITY) if r.id in _SHARED]
     return tuple(
-        _rule(
+        accelerate_rule(
             rule.id,
             rule.sentence,
             _SHARED[rule.id][0],
@@ -79,7 +80,7 @@ def _copies() -> tuple[Rule, ...]:
     )
 
 
-def _launched(facts: Facts, name: str) -> Expr:
+def launched(facts: Facts, name: str) -> Expr:
     """Whether a run is launched so; left alone, by what is sharded."""
     by_axis = {
         "fsdp2": at_least(facts.dims.sharding, SHARDINGS.index("zero-2")),
@@ -114,16 +115,16 @@ def _replicates(facts: Facts) -> Expr:
 
 
 def _context(facts: Facts) -> Expr:
-    return implies(_torch_context(facts), _launched(facts, "fsdp2"))
+    return implies(_torch_context(facts), launched(facts, "fsdp2"))
 
 
 def _sharded(facts: Facts) -> Expr:
-    asked = both(_launched(facts, "fsdp2"), facts.on("sizes_given"))
+    asked = both(launched(facts, "fsdp2"), facts.on("sizes_given"))
     return implies(asked, either(_parts(facts), _torch_context(facts)))
 
 
 def _old_alone(facts: Facts) -> Expr:
-    return negate(both(_launched(facts, "fsdp1"), facts.on("sizes_given")))
+    return negate(both(launched(facts, "fsdp1"), facts.on("sizes_given")))
 
 
 def _fixed_length(facts: Facts) -> Expr:
@@ -131,43 +132,9 @@ def _fixed_length(facts: Facts) -> Expr:
     return implies(fixed, facts.on("sp_seq_length_given"))
 
 
-def _names(*options: str) -> Callable[[Facts], Expr]:
+def named(*options: str) -> Callable[[Facts], Expr]:
+    """Ask that Accelerate knows what some options say."""
     return lambda facts: both(*(facts.known(name) for name in options))
-
-
-def _reshard(facts: Facts) -> Expr:
-    name = "fsdp_reshard_after_forward"
-    strategy = facts.says("fsdp_sharding_strategy", "auto")
-    new = either(facts.says(name, "flag"), both(facts.says(name, "auto"), strategy))
-    old = facts.says(name, "auto", "strategy")
-    return both(
-        implies(_launched(facts, "fsdp2"), new),
-        implies(_launched(facts, "fsdp1"), old),
-    )
-
-
-def _old_strategy(facts: Facts) -> Expr:
-    known = facts.known("fsdp_sharding_strategy")
-    return implies(_launched(facts, "fsdp1"), known)
-
-
-def _only(version: str, option: str, *labels: str) -> Callable[[Facts], Expr]:
-    """Keep an option of one version of FSDP to some labels."""
-    return lambda facts: implies(_launched(facts, version), facts.says(option, *labels))
-
-
-def _checkpoint_offload(facts: Facts) -> Expr:
-    asked = facts.on("fsdp_activation_checkpointing_offload")
-    kept = facts.on("fsdp_activation_checkpointing")
-    return implies(asked, both(kept, negate(_launched(facts, "fsdp1"))))
-
-
-def _offload(facts: Facts) -> Expr:
-    new, old = (
-        implies(_launched(facts, v), facts.says("fsdp_cpu_offload", "flag", v))
-        for v in ("fsdp2", "fsdp1")
-    )
-    return both(new, old)
 
 
 def _plain(facts: Facts) -> Expr:
@@ -187,81 +154,81 @@ def _stages(facts: Facts) -> Expr:
 
 
 def _shards_nothing(facts: Facts) -> Expr:
-    return implies(_launched(facts, "ddp"), negate(_parts(facts)))
+    return implies(launched(facts, "ddp"), negate(_parts(facts)))
 
 
 MESH = (
     *_copies(),
-    _rule(
+    accelerate_rule(
         "sizes",
         "every size of the mesh is at least 1",
         f"{_MESH}.__post_init__",
         lambda f: negate(f.on("size_below_one")),
     ),
-    _rule(
+    accelerate_rule(
         "cp-ulysses",
         "context parallelism and Ulysses sequence parallelism exclude each other",
         f"{_MESH}.__post_init__: cp_size, sp_size",
         lambda f: negate(f.on("ulysses_and_cp")),
     ),
-    _rule(
+    accelerate_rule(
         "replicas-alone",
         "tp > 1 or cp > 1 with several replicas needs each replica sharded",
         f"{_MESH}.__post_init__: dp_replicate_size, dp_shard_size",
         _replicates,
     ),
-    _rule(
+    accelerate_rule(
         "backends",
         "the backend of context parallelism is torch, that of Ulysses deepspeed",
         f"{_MESH}.__post_init__: cp_backend, sp_backend",
-        _names("cp_backend", "sp_backend"),
+        named("cp_backend", "sp_backend"),
     ),
-    _rule(
+    accelerate_rule(
         "cp-strategy",
         "context parallelism gathers or exchanges: allgather or alltoall",
         f"{_HF}utils/dataclasses.py, TorchContextParallelConfig",
-        _names("cp_comm_strategy"),
+        named("cp_comm_strategy"),
     ),
-    _rule(
+    accelerate_rule(
         "ulysses-length",
         "Ulysses with a fixed length of sequence needs the length",
         f"{_HF}utils/dataclasses.py, DeepSpeedSequenceParallelConfig",
         _fixed_length,
     ),
-    _rule(
+    accelerate_rule(
         "ulysses-attention",
         "Ulysses runs flash attention or sdpa",
         f"{_HF}utils/dataclasses.py, DeepSpeedSequenceParallelConfig",
-        _names("sp_attn_implementation"),
+        named("sp_attn_implementation"),
     ),
-    _rule(
+    accelerate_rule(
         "cp-fsdp2",
         "context parallelism needs FSDP2",
         f"{_STATE}: cp_enabled",
         _context,
         where="groups",
     ),
-    _rule(
+    accelerate_rule(
         "fsdp2-shards",
         "FSDP2 with a mesh of given sizes needs dp_shard_size > 1 or cp > 1",
         f"{_CHECK}: is_fsdp2",
         _sharded,
         where="groups",
     ),
-    _rule(
+    accelerate_rule(
         "fsdp1-alone",
         "FSDP1 takes no mesh of given sizes",
         f"{_CHECK}: only FSDP2, several devices or DeepSpeed",
         _old_alone,
         where="groups",
     ),
-    _rule(
+    accelerate_rule(
         "precision",
         "mixed precision is no, fp16, bf16 or fp8",
         f"{_HF}accelerator.py, Accelerator: PrecisionType",
-        _names("mixed_precision"),
+        named("mixed_precision"),
     ),
-    _rule(
+    accelerate_rule(
         "axes",
         "pipelines and expert parallelism are no part of Accelerate: pp = vpp = ep = "
         "etp = 1; whole layers are recomputed or none",
@@ -270,16 +237,16 @@ MESH = (
         where="never",
         checker="product",
     ),
-    _rule(
+    accelerate_rule(
         "sharding-stage",
         "sharding is none, zero-2 (FSDP without resharding after the forward) or "
         "zero-3, and the replicas divide dp",
-        f"{_PLUGIN}: reshard_after_forward",
+        f"{PLUGIN_SOURCE}: reshard_after_forward",
         _stages,
         where="never",
         checker="product",
     ),
-    _rule(
+    accelerate_rule(
         "shard-ignored",
         "parts of a replica without FSDP are ignored: every rank holds all",
         f"{_HF}accelerator.py, Accelerator.prepare_model: DistributedDataParallel",
@@ -289,63 +256,3 @@ MESH = (
         kind="advice",
     ),
 )
-
-PLUGIN = (
-    _rule(
-        "fsdp-reshard",
-        "FSDP2 is told by a flag whether it reshards after the forward, and by no "
-        "strategy alone; FSDP1 by the name of a strategy",
-        f"{_PLUGIN}: reshard_after_forward",
-        _reshard,
-    ),
-    _rule(
-        "fsdp-strategy",
-        "FSDP1 has the strategies FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD "
-        "and HYBRID_SHARD_ZERO2",
-        f"{_PLUGIN}: sharding_strategy",
-        _old_strategy,
-    ),
-    _rule(
-        "fsdp-names",
-        "the type of state dict, the policy of wrapping, the prefetch of the backward "
-        "and the mixed precision of FSDP have names that it knows",
-        f"{_PLUGIN}: set_state_dict_type, auto_wrap_policy, set_mixed_precision",
-        _names(
-            "fsdp_state_dict_type",
-            "fsdp_auto_wrap_policy",
-            "fsdp_backward_prefetch",
-            "fsdp_mixed_precision",
-        ),
-    ),
-    _rule(
-        "fsdp2-state-dict",
-        "FSDP2 has no local state dict",
-        f"{_PLUGIN}.set_state_dict_type",
-        _only(
-            "fsdp2",
-            "fsdp_state_dict_type",
-            "auto",
-            "full_state_dict",
-            "sharded_state_dict",
-        ),
-    ),
-    _rule(
-        "fsdp2-forward-prefetch",
-        "FSDP2 has no prefetch of the forward, on or off",
-        f"{_PLUGIN}: forward_prefetch",
-        _only("fsdp2", "fsdp_forward_prefetch", "auto"),
-    ),
-    _rule(
-        "fsdp-checkpoint-offload",
-        "offload of checkpointed activations needs checkpointing and FSDP2",
-        f"{_PLUGIN}: activation_checkpointing_offload",
-        _checkpoint_offload,
-    ),
-    _rule(
-        "fsdp-offload",
-        "offload to the host is a flag, or the policy of FSDP's own version",
-        f"{_PLUGIN}.validate_cpu_offload",
-        _offload,
-    ),
-)
-ACCELERATE = (*MESH, *PLUGIN)

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 #: Releases of each dialect that rules speak of, oldest first. ``fsdp2`` is
 #: Megatron launched with ``--use-torch-fsdp2``; ``primus`` drives Megatron too and
 #: is named by the month of its main branch; ``dualpipe`` is DeepSeek's library, taken
-#: to run inside Megatron.
+#: to run inside Megatron; ``0.2`` of torchtitan is 0.2.1 and 0.2.2.
 DIALECTS = {
     "megatron": ("0.14", "0.15", "0.16"),
     "fsdp2": ("0.14", "0.15", "0.16"),
     "primus": ("2026.08",),
     "dualpipe": ("1.0",),
-    "torchtitan": ("0.2", "0.3"),
+    "torchtitan": ("0.2.0", "0.2", "0.3"),
     "deepspeed": ("0.19",),
     "accelerate": ("1.15",),
 }

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 _UNITS = (16, 16, 128, 32, 1, 1)
 
 
+_BEFORE = (
+    "Megatron-LM before core_v0.16.0 megatron/training/arguments.py, validate_args"
+)
+
+
 def _fp8(facts: Facts) -> Expr:
     return negate(facts.says("fp8", "none"))
 
@@ -91,7 +96,36 @@ def _device(facts: Facts) -> Expr:
     return both(*legal)
 
 
+def _experts_half(facts: Facts) -> Expr:
+    half = facts.says("precision", "fp16")
+    return negate(both(half, at_least(facts.dims.ep, 2)))
+
+
+def _grouped_half(facts: Facts) -> Expr:
+    if not facts.sizes.moe:
+        return TRUE
+    return implies(facts.on("moe_grouped_gemm"), facts.says("precision", "bf16"))
+
+
 PRECISION = (
+    Rule(
+        id="ep-fp16",
+        sentence="expert parallelism excludes fp16",
+        source=_BEFORE,
+        body=_experts_half,
+        where="launcher only",
+        checker="launcher",
+        until="0.15",
+    ),
+    Rule(
+        id="grouped-bf16",
+        sentence="grouped GEMM of experts needs bf16",
+        source=_BEFORE,
+        body=_grouped_half,
+        where="launcher only",
+        checker="launcher",
+        until="0.15",
+    ),
     Rule(
         id="fp8-fp4",
         sentence="FP8 and FP4 exclude each other",

@@ -114,9 +114,22 @@ def _predictions(facts: Facts) -> Expr:
 def _whole_groups(facts: Facts) -> Expr:
     uniform = both(facts.full, facts.says("recompute_method", "uniform"))
     group = maximum(facts.option("recompute_num_layers"), 1)
-    if group.constant == 1:
+    # The planner's own splits are held to it chunk by chunk, by recompute-groups.
+    if group.constant == 1 or facts.structures.planned:
         return TRUE
     return implies(uniform, both(*(divides(group, n) for n in chunk_layers(facts))))
+
+
+def _no_biased_output(facts: Facts) -> Expr:
+    """Ask for no checkpoint whose outputs hold a parameter: the bias of the last layer.
+
+    FP8 and FP4 take TransformerEngine's checkpoint instead.
+    """
+    sizes = facts.sizes
+    if not (sizes.bias and sizes.dense_ffn):
+        return TRUE
+    plain = both(facts.says("fp8", "none"), negate(facts.on("fp4")))
+    return negate(both(facts.module("mlp"), plain))
 
 
 def _not_clipped(facts: Facts) -> Expr:
@@ -231,6 +244,16 @@ RECOMPUTE = (
         "TransformerBlock._checkpointed_forward: custom(layer_idx, layer_idx + "
         "recompute_num_layers)",
         body=_whole_groups,
+        where="first forward",
+        checker="step",
+    ),
+    Rule(
+        id="recompute-bias",
+        sentence="recomputing mlp excludes biases in dense layers: the bias is an "
+        "output of what is checkpointed, whose backward then calls itself without end",
+        source="megatron-core 0.16.1 megatron/core/tensor_parallel/random.py, "
+        "CheckpointFunction.backward; transformer/mlp.py, MLP.forward: output_bias",
+        body=_no_biased_output,
         where="first forward",
         checker="step",
     ),

@@ -96,6 +96,17 @@ class Rule:
         return self.kind == "hard" and seen and shown
 
     @property
+    def out_of_reach(self) -> bool:
+        """Whether no machine can be asked, for a reason that the rule itself names.
+
+        Only the launcher refuses, or nothing does; another library, the environment
+        or Primus does; it is soft; or it is this planner's own writing.
+        """
+        silent = self.where in ("launcher only", "never") or self.kind != "hard"
+        elsewhere = ("transformer-engine", "environment", "primus", "product")
+        return silent or self.checker in elsewhere
+
+    @property
     def decides(self) -> bool:
         """Whether breaking it makes a configuration illegal for core and launcher."""
         return self.kind == "hard" and self.checker in ("core", "launcher", "layers")

@@ -154,7 +154,8 @@ SPLIT = (
     Rule(
         id="layers-pp",
         sentence="an even split needs L % (pp * vpp) = 0 (L = {L})",
-        source=STAGES,
+        source=f"{STAGES}; releases before 0.14 lost the rest (Megatron-LM issues 1303 "
+        "and 1304)",
         body=_even,
         where="build",
     ),

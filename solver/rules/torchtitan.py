@@ -75,6 +75,12 @@ def _borrowed(facts: Facts) -> Expr:
     return either(equals(d.ep, 1), alike, alone)
 
 
+def _cut(facts: Facts) -> Expr:
+    d = facts.dims
+    known = either(equals(d.ep, 1), equals(d.etp, 1), equals(d.etp, d.tp))
+    return both(known, divides(d.etp * d.ep, d.dp * d.cp * d.tp))
+
+
 def _expert_mesh(facts: Facts) -> Expr:
     d = facts.dims
     return divides(d.ep, d.dp * d.cp * d.tp)
@@ -177,10 +183,20 @@ TORCHTITAN = (
         "ep-borrows",
         "ep > 1 has etp = tp, is a multiple of cp and divides dp * cp, or has etp = "
         "1, is a multiple of cp * tp and divides dp * cp * tp",
-        "torchtitan 0.2 torchtitan/distributed/parallel_dims.py, "
+        "torchtitan 0.2.0 torchtitan/distributed/parallel_dims.py, "
         "ParallelDims._validate",
         body=_borrowed,
         stage="groups",
+        until="0.2.0",
+    ),
+    _own(
+        "ep-etp",
+        "ep > 1 has etp = tp or etp = 1, and etp * ep divides dp * cp * tp",
+        "torchtitan 0.2.2 torchtitan/distributed/parallel_dims.py, "
+        "ParallelDims._validate, build_mesh",
+        body=_cut,
+        stage="groups",
+        since="0.2",
         until="0.2",
     ),
     _own(

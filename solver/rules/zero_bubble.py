@@ -109,6 +109,18 @@ PRIMUS = (
     ),
 )
 
+SEGMENTS = Rule(
+    id="bad-segments",
+    sentence="memory near the device's limit needs expandable segments of the "
+    "allocator: a shipped recipe fits with them only",
+    source="Primus pull request 1011: PYTORCH_CUDA_ALLOC_CONF",
+    body=lambda f: f.on("expandable_segments"),
+    where="never",
+    checker="environment",
+    kind="known-bad",
+    dialect="primus",
+)
+
 DUALPIPE = (
     Rule(
         id="schedule-vpp",

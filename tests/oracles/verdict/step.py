@@ -96,11 +96,28 @@ def install() -> None:
         )
 
     SequentialMLP.forward = even
+    _no_endless_backward()
     torch._dynamo.config.disable = True  # kernels are not compiled for no device
     # Asked by recomputation whether FP8 is on, also where it never was.
     random.FP8GlobalStateManager = types.SimpleNamespace(is_fp8_enabled=lambda: False)
     random.fp8_autocast = lambda **kwargs: contextlib.nullcontext()
     random.activation_recompute_forward = lambda **kwargs: contextlib.nullcontext()
+
+
+def _no_endless_backward() -> None:
+    """Stop a checkpoint's backward that is called again from within itself."""
+    backward, running = random.CheckpointFunction.backward, set()
+
+    def once(ctx: Any, *args: Any) -> Any:
+        if id(ctx) in running:
+            raise RecursionError("the backward of a checkpoint calls itself")
+        running.add(id(ctx))
+        try:
+            return backward(ctx, *args)
+        finally:
+            running.discard(id(ctx))
+
+    random.CheckpointFunction.backward = staticmethod(once)
 
 
 def _changes(case: Mapping[str, Any]) -> dict[str, Any]:

@@ -195,6 +195,12 @@ MEMORY: dict[str, Entry] = {
         {"recompute_num_layers": 4},
         {"recompute_num_layers": 5},
     ),
+    "recompute-bias": (
+        DENSE,
+        {"recompute_granularity": "selective", "recompute_modules": ["mlp"]},
+        {"bias": False},
+        {"bias": True},
+    ),
     "offload-layers": (
         DENSE,
         {"pp": 1, "cpu_offloading": True},

@@ -28,4 +28,4 @@ def test_releases_are_spans() -> None:
     spans = {(r.dialect, r.id): releases(r) for r in ALL_RULES}
     assert spans["megatron", "heads-tp"] == "0.14 to 0.16"
     assert spans["megatron", "early-release"] == "0.16"
-    assert spans["torchtitan", "ep-borrows"] == "0.2"
+    assert spans["torchtitan", "ep-borrows"] == "0.2.0"

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from strategies import plain_problem
 
+from shardproof.models.dialects.megatron import OPTIONS
 from shardproof.models.dialects.pipeline_layout import PipelineLayout
 from shardproof.models.dialects.sizes import Sizes
 from shardproof.models.errors import InputError
@@ -200,12 +201,15 @@ def test_torchtitan_sequences(axes: dict[str, int], legal: bool) -> None:
 
 
 def test_torchtitan_expert_meshes() -> None:
-    """0.2 borrows whole cp and tp groups, 0.3 any part of the mesh."""
+    """0.2.0 borrows whole cp and tp groups, later ones any part of the mesh."""
     inside = {"tp": 2, "cp": 2, "dp": 4, "ep": 2}
     assert body("torchtitan@0.3", "ep-mesh", facts(**inside))
-    assert not body("torchtitan@0.2", "ep-borrows", facts(**inside))
-    assert body("torchtitan@0.2", "ep-borrows", facts(**{**inside, "ep": 8}))
-    assert body("torchtitan@0.2", "ep-borrows", facts(**{**inside, "etp": 2}))
+    assert not body("torchtitan@0.2.0", "ep-borrows", facts(**inside))
+    assert body("torchtitan@0.2.0", "ep-borrows", facts(**{**inside, "ep": 8}))
+    assert body("torchtitan@0.2.0", "ep-borrows", facts(**{**inside, "etp": 2}))
+    assert body("torchtitan@0.2", "ep-etp", facts(**inside))
+    assert not body("torchtitan@0.2", "ep-etp", facts(**{**inside, "etp": 4}))
+    assert not body("torchtitan@0.2", "ep-etp", facts(**{**inside, "ep": 32}))
     assert not body("torchtitan@0.3", "etp-one", facts(**{**inside, "etp": 2}))
     assert not body("torchtitan@0.3", "ep-mesh", facts(**{**inside, "ep": 32}))
 
@@ -258,6 +262,28 @@ def test_soft_rules(rule_id: str, good: dict[str, int], bad: dict[str, int]) -> 
     }.get(rule_id, {})
     assert body("megatron@0.16", rule_id, facts(**common | good))
     assert not body("megatron@0.16", rule_id, facts(**common | bad))
+
+
+def test_older_launchers_know_experts_in_bf16_only() -> None:
+    sparse = replace(SIZES, moe=True, experts=(8,))
+    half = OPTIONS["precision"].labels.index("fp16")
+    for release, legal in (("0.15", False), ("0.16", True)):
+        ids = {rule.id for rule in rules(f"megatron@{release}")}
+        assert ("ep-fp16" not in ids) is legal
+        assert ("grouped-bf16" not in ids) is legal
+    for ep, precision, legal in ((2, 0, True), (2, half, False), (1, half, True)):
+        given = facts(sparse, ep=ep, precision=precision)
+        assert body("megatron@0.15", "ep-fp16", given) is legal
+    for grouped, precision, legal in ((1, 0, True), (1, half, False), (0, half, True)):
+        given = facts(sparse, moe_grouped_gemm=grouped, precision=precision)
+        assert body("megatron@0.15", "grouped-bf16", given) is legal
+    dense = facts(precision=half)
+    assert body("megatron@0.15", "grouped-bf16", dense)
+
+
+def test_primus_asks_for_expandable_segments() -> None:
+    assert body("primus", "bad-segments", facts())
+    assert not body("primus", "bad-segments", facts(expandable_segments=0))
 
 
 def test_empty_stages_and_overlap_hang() -> None:

@@ -4,9 +4,9 @@
 
 A case is ``{"config", "world", "tp", "pp", "layers", "heads", "kv_heads", "experts",
 "optimizer", "seq"}``, ``config`` being DeepSpeed's JSON; the answer is ``[stage,
-error]`` of the first refusal, or null. ``deepspeed.initialize`` builds the engine of a few linear
-layers on a CPU, under torch's fake process group, as the first and as the last rank;
-more than one tensor or pipeline rank come in through DeepSpeed's own topology.
+error]`` of the first refusal, or null. ``deepspeed.initialize`` builds the engine of
+a few linear layers on a CPU, under torch's fake process group, as the first and as the
+last rank; tensor and pipeline ranks come in through DeepSpeed's own topology.
 Replaced: the device says that it has fp16, and no operator is compiled for it.
 """
 
