@@ -49,7 +49,8 @@ class Measured:
     """A case in the product's terms: the model, and what its rank holds.
 
     ``kinds`` gives the kind of every layer on the rank; ``recomputed`` the choice,
-    and for how many of the first layers it is made (full recompute by blocks).
+    and for how many of the first layers it is made (full recompute by blocks, if
+    ``block``).
     """
 
     model: MemoryModel
@@ -58,6 +59,7 @@ class Measured:
     recomputed: int
     first: int
     group: int
+    block: bool
 
     def parts(self) -> list[Part]:
         """List the ledgers that one micro-batch of the rank adds up."""
@@ -77,7 +79,9 @@ class Measured:
         if self.chunk.head:
             losses = 1 + self.chunk.mtp
             found += [Part("final norm", 1, code), Part("loss", losses, code)]
-            found.append(Part("mtp", self.chunk.mtp, code))
+            # Recomputing blocks leaves predicted tokens alone.
+            again = 0 if self.block else code
+            found.append(Part("mtp", self.chunk.mtp, again))
         return [part for part in found if part.times]
 
     def saved(self) -> int:
@@ -136,6 +140,7 @@ def read(case: Case) -> Measured:
         kinds=held,
         recomputed=code,
         first=number if block else layers,
+        block=block,
         group=1 if block or code != RECOMPUTE_FULL else number,
     )
 

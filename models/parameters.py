@@ -54,6 +54,23 @@ class Tensor:
         """Numbers in the unsharded tensor."""
         return prod(self.shape)
 
+    @property
+    def is_matrix(self) -> bool:
+        """Whether it has rows and columns on a rank; of experts each has its own."""
+        dimensions = len(self.shape) - (self.shard in ("expert", "expert-bias"))
+        return dimensions > 1
+
+    @property
+    def is_projection(self) -> bool:
+        """Whether it is a matrix other than embeddings and the head."""
+        tables = ("word_embeddings", "position_embeddings", "output_layer")
+        return self.is_matrix and not self.name.startswith(tables)
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether parallelism divides its rows rather than its columns."""
+        return self.shard == "column" or "linear_fc1" in self.name
+
 
 def _norm(architecture: Architecture, name: str, width: int) -> list[Tensor]:
     tensors = [Tensor(f"{name}.weight", (width,), "replicated")]

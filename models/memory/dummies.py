@@ -46,7 +46,7 @@ def projection_sides(tensor: Tensor) -> _Shape | None:
     if not is_matrix or tensor.name.startswith("router"):
         return None
     axis = {"expert": "etp", "replicated": ""}.get(tensor.shard, "tp")
-    by_rows = tensor.shard == "column" or "linear_fc1" in tensor.name
+    by_rows = tensor.by_rows
     rows, columns = tensor.shape[-2:]
     return _Side(rows, axis if by_rows else ""), _Side(columns, "" if by_rows else axis)
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..architecture import LatentAttention
-from .entries import Entry, norm_statistics
+from .entries import NOTHING, Entry, norm_statistics
 from .layers import layer_entries
 from .quantized import input_entries, whole_columns
 
@@ -74,6 +74,8 @@ def mtp_entries(context: Context, recompute: Recompute) -> Entries:
     if context.precision == "nvfp4":
         # Megatron runs predicted tokens in eight bits, but not in four.
         context = replace(context, precision="bf16")
+    if recompute.full and recompute.partly:
+        recompute = NOTHING  # blocks of a chunk's first layers leave these alone
     h, units, dtype = context.hidden, context.units, context.dtype
     layer = context.architecture.layers[-1]
     yield from embedding_entries(context)

@@ -21,6 +21,9 @@ class Recipe:
     """Bytes per parameter of weights, gradients and optimizer states.
 
     ``states`` counts master weights; ``source`` says where the figures come from.
+    ``apart`` are the states of parameters that are no projection, where they differ:
+    norms, biases, embeddings and the head. With ``factored`` a matrix has besides so
+    many bytes for each of its rows and columns, and a vector for each number.
     """
 
     name: str
@@ -28,6 +31,8 @@ class Recipe:
     gradients: int
     states: int
     source: str
+    apart: int | None = None
+    factored: int = 0
 
     @property
     def total(self) -> int:
@@ -69,6 +74,15 @@ RECIPES = (
         "or newer: the lower halves of fp32 master weights, two bf16 moments",
     ),
     Recipe(
+        "megatron-muon",
+        2,
+        4,
+        8,
+        "Megatron-LM --optimizer muon: fp32 master weights; one fp32 momentum for "
+        "matrices, Adam's two moments for embeddings, head and vectors",
+        apart=12,
+    ),
+    Recipe(
         "primus-adam",
         2,
         2,
@@ -89,6 +103,32 @@ RECIPES = (
         2,
         4,
         "everything in bf16, no master weights (torch.optim.AdamW of a bf16 model)",
+    ),
+    Recipe(
+        "muon-fp32",
+        4,
+        4,
+        4,
+        "fp32 weights and gradients; torch.optim.Muon for projections, "
+        "torch.optim.AdamW for the rest",
+        apart=8,
+    ),
+    Recipe(
+        "adafactor-fp32",
+        4,
+        4,
+        0,
+        "fp32 weights and gradients, second moments by rows and columns "
+        "(transformers.Adafactor without first moments)",
+        factored=4,
+    ),
+    Recipe(
+        "adafactor-bf16",
+        2,
+        2,
+        0,
+        "the same of a bf16 model, whose second moments are in bf16",
+        factored=2,
     ),
     Recipe(
         "sgd",

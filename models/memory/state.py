@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ from ..parameters import (
     vocab_rows,
 )
 from .dummies import dummy_numbers
-from .optimizers import parts, recipe
+from .factors import factor_numbers
+from .optimizers import Part, parts, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from ..architecture import Architecture, Layer
     from ..layout import Dims
     from ..stages import Stage
-    from .optimizers import Part
 
 #: The sharding stage from which weights are gathered layer by layer.
 GATHERING = 3
@@ -60,6 +60,9 @@ class State:
         Whether latent attention norms its compressed queries and keys.
     latent_bias
         Whether its output projection has a bias.
+    projections
+        Whether to count projections too; without, only norms, biases, embeddings and
+        the head are counted.
     """
 
     architecture: Architecture
@@ -68,6 +71,7 @@ class State:
     vocab_multiple: int
     latent_norm: bool = True
     latent_bias: bool = False
+    projections: bool = True
 
     @cached_property
     def rows(self) -> Expr:
@@ -80,7 +84,19 @@ class State:
 
     def layer(self, kind: Layer) -> Numbers:
         """Count the numbers of a layer by kind of sharding."""
-        return numbers(layer_tensors(self.architecture, kind, **self._latent))
+        return numbers(self._counted(self.layer_tensors(kind)))
+
+    def layer_tensors(self, kind: Layer) -> tuple[Tensor, ...]:
+        """Return the parameters of a layer."""
+        return layer_tensors(self.architecture, kind, **self._latent)
+
+    def _counted(self, tensors: Iterable[Tensor]) -> Iterable[Tensor]:
+        return [t for t in tensors if self.projections or not t.is_projection]
+
+    @cached_property
+    def others(self) -> State:
+        """The same of parameters that are no projections."""
+        return replace(self, projections=False)
 
     @property
     def _latent(self) -> dict[str, bool]:
@@ -93,7 +109,7 @@ class State:
         return (
             numbers(embedding_tensors(arch)),
             numbers(head_tensors(arch)),
-            numbers(mtp_tensors(arch, **self._latent)),
+            numbers(self._counted(mtp_tensors(arch, **self._latent))),
             numbers(words),
         )
 
@@ -165,8 +181,9 @@ class State:
             shared = part.local(dense, self._shards, dims)
             found.append((f"{part.name} of dense layers", shared))
             if expert.hi:
-                local = part.local(expert, dims.edp, dims)
+                local = part.local(expert, self._expert_shards, dims)
                 found.append((f"{part.name} of experts", local))
+        found += self._apart(stage)
         if dims.sharding.hi >= GATHERING:
             found.append(("gathered weights of two layers", self._gathered(stage)))
         return found
@@ -181,10 +198,27 @@ class State:
         sizes += [part.local(dense, self._shards, dims) for part in divided]
         if expert.hi:
             sizes.append(whole * expert)
-            sizes += [part.local(expert, dims.edp, dims) for part in divided]
+            sizes += [part.local(expert, self._expert_shards, dims) for part in divided]
+        sizes += [size for _, size in self._apart(stage)]
         if dims.sharding.hi >= GATHERING:
             sizes.append(self._gathered(stage))
         return total(sizes)
+
+    def _apart(self, stage: Stage) -> list[tuple[str, Expr]]:
+        """Return states that are not in proportion to parameters, in bytes."""
+        chosen, dims = recipe(self.optimizer), self.dims
+        found = []
+        if chosen.apart is not None:
+            part = Part("states of others", chosen.apart - chosen.states, 1)
+            dense, expert = self.others.counts(self.others.numbers(stage))
+            size = part.local(dense, self._shards, dims)
+            if expert.hi:
+                size = size + part.local(expert, self._expert_shards, dims)
+            found.append(("more states of what is no projection", size))
+        if chosen.factored:
+            size = chosen.factored * factor_numbers(self, stage)
+            found.append(("second moments by rows and columns", size))
+        return found
 
     def dummies(self, layers: Iterable[Layer], *, predicts: bool) -> Expr:
         """Return bytes of the dummy weight gradients of some layers.
@@ -204,7 +238,16 @@ class State:
     @cached_property
     def _shards(self) -> Expr:
         """Ranks that hold the same dense parameters."""
-        return self.dims.dp * self.dims.cp
+        return self._in_an_instance(self.dims.dp * self.dims.cp)
+
+    @cached_property
+    def _expert_shards(self) -> Expr:
+        """Ranks that hold the same experts' parameters."""
+        return self._in_an_instance(self.dims.edp)
+
+    def _in_an_instance(self, ranks: Expr) -> Expr:
+        """Return those that share a state: it is whole in each of several instances."""
+        return exact_div(ranks, self.dims.instances)
 
     def _gathered(self, stage: Stage) -> Expr:
         """Return bytes of weights gathered ahead under sharding stage 3.

@@ -12,8 +12,13 @@ DATA = Path(__file__).parent / "data"
 GIVEN = json.loads((DATA / "megatron_layers.json").read_text())
 MORE = json.loads((DATA / "megatron_layers_more.json").read_text())
 MODELS = json.loads((DATA / "megatron_layers_models.json").read_text())
+ODD = json.loads((DATA / "megatron_layers_odd.json").read_text())
+NARROW = json.loads((DATA / "megatron_layers_narrow.json").read_text())
 FORMATS = {"bfloat16": "bf16", "float32": "fp32"}
 TOTALS = ("per_layer_saved", "per_layer_params", "saved_bytes", "params")
+#: Held once a step has run: a recomputed layer's are made for the forward pass alone,
+#: and for the backward pass only then.
+COPIES = ("weight_copy_bytes", "per_layer_weight_copies")
 
 
 def label(entry):
@@ -26,12 +31,15 @@ def label(entry):
 def in_other_pieces(case):
     """Whether the framework cuts or joins tensors that the ledger names as one.
 
-    Without grouped products every expert has its own; a ring of keys and values sends
-    both in one tensor; states behind predicted tokens are joined for their projections.
+    Without grouped products, and in eight or four bits, every expert has its own; a
+    ring of keys and values sends both in one tensor; states behind predicted tokens
+    are joined for their projections.
     """
     several = case.get("experts", 1) > case.get("ep", 1)
     rings, joins = case.get("cp", 1) > 1, bool(case.get("mtp"))
-    return (several and not case.get("grouped")) or rings or joins
+    narrow = {"fp8", "fp4"} & set(case.get("extra", {}))
+    apart = several and bool(narrow or not case.get("grouped"))
+    return apart or rings or joins
 
 
 def bytes_by_format(tensors):
@@ -44,9 +52,13 @@ def bytes_by_format(tensors):
 def test_all_cases_are_there():
     assert (len(GIVEN), len(MORE), len(MODELS)) == (149, 194, 209)
     assert len({entry["name"] for entry in [*GIVEN, *MORE, *MODELS]}) >= 12
+    assert len(ODD) == 155
+    each = Counter(entry["name"] for entry in NARROW)
+    assert len(each) == 5
+    assert min(each.values()) >= 25
 
 
-@pytest.mark.parametrize("entry", [*GIVEN, *MORE, *MODELS], ids=label)
+@pytest.mark.parametrize("entry", [*GIVEN, *MORE, *MODELS, *ODD, *NARROW], ids=label)
 def test_case(entry):
     result = run([{"case": entry["case"]}])[0]
     expected, got, names = Counter(), Counter(), {}
@@ -62,7 +74,8 @@ def test_case(entry):
     else:
         surplus = {key: (count, names[key]) for key, count in (got - expected).items()}
         assert (dict(expected - got), surplus) == ({}, {})
-    for total in TOTALS:
+    whole = not entry["case"].get("recompute")
+    for total in (*TOTALS, *(COPIES if whole else ())):
         if total not in entry:
             continue  # a pattern of layers has no one layer more
         assert result[total] == entry[total], total

@@ -64,6 +64,19 @@ class _Properties:
     L2_cache_size = 50 << 20
 
 
+class _Generators:
+    """The random generators of all devices: one, whose state is given."""
+
+    def __init__(self, state: torch.Tensor) -> None:
+        self.state = state
+
+    def __getitem__(self, device: object) -> _Generators:
+        return self
+
+    def get_state(self) -> torch.Tensor:
+        return self.state
+
+
 @contextlib.contextmanager
 def _nothing(*args: object, **kwargs: object) -> Iterator[None]:
     yield
@@ -119,6 +132,7 @@ def install() -> None:
         setattr(torch.cuda, name, stand_in)
     for name in ("get_rng_state", "set_rng_state"):
         setattr(torch.cuda.random, name, replaced[name])
+    torch.cuda.default_generators = _Generators(state)
     torch.version.cuda = "12.9"  # from which all formats in eight bits are supported
     torch.Tensor.cuda = lambda self, *args, **kwargs: self
     torch.Tensor.record_stream = _constant(None)

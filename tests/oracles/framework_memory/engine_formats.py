@@ -80,6 +80,11 @@ def transpose(data: torch.Tensor, dtype: Any, out: Any = None) -> Any:
     return data.new_empty(turned) if out is None else out
 
 
+def swap_first_dims(x: torch.Tensor, out: Any = None) -> Any:
+    """Return a tensor with its first two dimensions exchanged."""
+    return x.transpose(0, 1).contiguous() if out is None else out
+
+
 def normed(x: torch.Tensor, out: Any, quantizer: Any) -> Any:
     """Return the output of a norm that quantizes, or does not."""
     if out is not None:

@@ -194,6 +194,7 @@ _KERNELS: dict[str, Any] = {
     "quantize": formats.quantize,
     "create_empty_quantized_tensor": formats.empty,
     "fp8_transpose": formats.transpose,
+    "swap_first_dims": formats.swap_first_dims,
     "fused_multi_row_padding": lambda *args: None,
     "fused_multi_row_unpadding": lambda *args: None,
     "fused_amax_and_scale_update_after_reduction": lambda *args: None,
