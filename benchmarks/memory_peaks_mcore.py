@@ -78,6 +78,7 @@ def arguments_of(row: Row) -> Arguments:
     )
     found.update(flags_of(row))
     found.update(_recompute(row.text("recompute")))
+    found.update(_precision(row.text("precision")))
     return Arguments(found)
 
 
@@ -111,6 +112,15 @@ def _recompute(text: str) -> dict[str, Value]:
         names = tuple(rest.strip("[]").split()) or ("core_attn",)
         return {"recompute-granularity": "selective", "recompute-modules": names}
     return {}
+
+
+def _precision(text: str) -> dict[str, Value]:
+    """Read ``bf16+fp8(hybrid,tensorwise)``."""
+    kind, _, rest = text.partition("+fp8(")
+    if not rest:
+        return {"fp16": True} if kind == "fp16" else {}
+    shape, _, recipe = rest.rstrip(")").partition(",")
+    return {"fp8-format": shape, "fp8-recipe": recipe or "delayed"}
 
 
 def world_of(row: Row) -> int:

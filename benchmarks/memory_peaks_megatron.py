@@ -34,6 +34,7 @@ _LATENT = re.compile(
     r"(?:\+| qk_rope)(?P<rope>\d+) v(?P<v>\d+)"
 )
 _FIRST_DENSE = re.compile(r"first (?P<n>\d+) layers? dense")
+_BLOCK = re.compile(r"block\D{0,12}(?P<n>\d+) layers?")
 _HEAD = re.compile(r"head_dim\D{0,4}(?P<d>\d+)")
 
 
@@ -110,6 +111,9 @@ def _options(row: Row) -> dict[str, Value]:
     found: dict[str, Value] = {}
     if "te fused cross-entropy" in words:
         found |= {"cross-entropy-loss-fusion": True, "cross-entropy-fusion-impl": "te"}
+    if "fp8" in row.words("precision"):
+        found["fp8-format"] = "hybrid"
+        found["fp8-recipe"] = _recipe(row.words("precision"))
     if "capacity factor 1" in words:
         found["moe-expert-capacity-factor"] = "1"
     if "cp_comm_type=a2a" in words:
@@ -118,10 +122,19 @@ def _options(row: Row) -> dict[str, Value]:
     modules = [n for n in RECOMPUTE_MODULES if n in re.split(r"[^a-z_]+", choice)]
     if row.text("recompute").startswith("full"):
         found["recompute-granularity"] = "full"
+        if blocks := _BLOCK.search(row.text("recompute")):
+            found["recompute-method"] = "block"
+            found["recompute-num-layers"] = blocks["n"]
     elif modules:
         found["recompute-granularity"] = "selective"
         found["recompute-modules"] = tuple(modules)
     return found
+
+
+def _recipe(text: str) -> str:
+    """Return the FP8 recipe that a row names, per-tensor scaling if it names none."""
+    names = {"mx": "mxfp8", "block": "blockwise", "delayed": "delayed"}
+    return next((name for word, name in names.items() if word in text), "tensorwise")
 
 
 def run_of(row: Row, generation: str) -> Run:

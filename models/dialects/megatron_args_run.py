@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
-from ..layout import DECIDED, DERIVED, SCHEDULES, SHARDINGS, Dims, recompute_code
+from ..layout import (
+    DECIDED,
+    DERIVED,
+    PRECISIONS,
+    SCHEDULES,
+    SHARDINGS,
+    Dims,
+    recompute_code,
+)
 from ..memory.library import FLASH, FUSED, UNFUSED, Software, backend
 from ..memory.library_kernels import UnfusedKernels
 from ..memory.model import MemoryModel
@@ -60,7 +68,8 @@ def read_run(
     if instances := args.whole("num-distributed-optimizer-instances", 1):
         # Each copy of the shards spans its part of the data-parallel ranks.
         point |= {n: max(1, point[n] // instances) for n in ("dp", "edp")}
-    values = {name: (point.get(name, 0),) for name in (*DECIDED, *DERIVED)}
+    names = (*DECIDED, *DERIVED, "precision")
+    values = {name: (point.get(name, 0),) for name in names}
     flat = UnfusedKernels.of(kernels) if chosen == UNFUSED else replace(kernels)
     return Run(
         model=MemoryModel(arch, training, Dims.of(values), flat),
@@ -106,6 +115,7 @@ def point_of(args: Arguments, world: int, vpp: int) -> dict[str, int]:
         "schedule": SCHEDULES.index("interleaved" if vpp > 1 else "1f1b"),
         "recompute": _recompute(args),
         "sharding": SHARDINGS.index(sharding) if sharded else 0,
+        "precision": PRECISIONS.index(precision_of(args)),
         "dp": dp,
         "edp": max(1, world // (etp * ep * pp)),
         "m": max(1, batch // (mbs * dp)),
@@ -129,10 +139,30 @@ def attention_of(args: Arguments, generation: str) -> Backend:
 def _recompute(args: Arguments) -> int:
     granularity = args.text("recompute-granularity")
     if granularity == "full":
-        return recompute_code("full")
+        number = args.whole("recompute-num-layers", 1)
+        method = args.text("recompute-method", "uniform")
+        return recompute_code(f"full-{method}-{number}" if number else "none")
     if granularity != "selective":
         return 0
     return recompute_code("+".join(args.text("recompute-modules", "core_attn").split()))
+
+
+#: Axis values of Megatron's FP8 recipes.
+_RECIPES = {
+    "delayed": "fp8-delayed",
+    "tensorwise": "fp8-tensor",
+    "blockwise": "fp8-block",
+    "mxfp8": "mxfp8",
+}
+
+
+def precision_of(args: Arguments) -> str:
+    """Return the number format of matrix products, as the axis names it."""
+    if args.has("fp4-format"):
+        return "nvfp4"
+    if args.has("fp8-format") or args.has("fp8"):
+        return _RECIPES.get(args.text("fp8-recipe", "delayed"), "fp8-delayed")
+    return "fp16" if args.has("fp16") else "bf16"
 
 
 def _loss(args: Arguments) -> CrossEntropy:

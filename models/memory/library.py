@@ -131,7 +131,7 @@ def layer_extras(
     model: MemoryModel, layer: Layer, recompute: Recompute, software: Software
 ) -> Entries:
     """Yield what libraries keep of one micro-batch in one layer."""
-    if recompute.full or "core_attn" in recompute or software.attention != FLASH:
+    if software.attention != FLASH or recompute.full or "core_attn" in recompute:
         return
     attention, units = layer.attention, model.context.units
     if isinstance(attention, Attention):

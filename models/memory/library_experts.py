@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..architecture import MoE
 from ..expr import value
+from .grouped import regrouped
 from .library import Held
 from .library_constants import constants
 
@@ -42,7 +43,8 @@ def expert_extras(model: MemoryModel, moment: Moment, code: int) -> Iterator[Hel
     """
     kernels = model.context.kernels
     spread = kernels.capacity is None and value(model.dims.ep, {}) > 1
-    names = [*moment.kept, *([(moment.transient, 1)] if moment.transient else [])]
+    names = regrouped(moment, code)
+    names += [(moment.transient, 1)] if moment.transient else []
     if spread:
         uneven = constants().ratio("routing_imbalance")
         rows = sum(count * _rows(model, name, code) for name, count in names if count)

@@ -22,7 +22,8 @@ from ..pipeline.held import held
 from ..pipeline.inflight import in_flight, saturation
 from ..pipeline.order import B_CHUNK, F_CHUNK
 from ..pipeline.schedules import order
-from .entries import Recompute
+from .entries import NOTHING, Recompute
+from .grouped import regrouped
 from .library import (
     FLASH,
     Held,
@@ -146,7 +147,12 @@ def state(run: Run, stage: Stage) -> list[Held]:
     ]
     dummies = value(model.dummies(stage), {})
     cached = "TransformerEngine, get_dummy_wgrad"
-    return [*parts, Held("dummy weight gradients", dummies, cached)]
+    narrow = value(model.copies(stage), {})
+    return [
+        *parts,
+        Held("dummy weight gradients", dummies, cached),
+        Held("weights in eight or four bits", narrow, "TransformerEngine, quantizers"),
+    ]
 
 
 def always(run: Run, stage: Stage) -> list[Held]:
@@ -180,7 +186,8 @@ def fullest(
     for moment in moments(stage, flights, _kinds(model, stage)):
         if forward and moment.transient != "loss moment":
             moment = replace(moment, transient=None)
-        copies = sum(count * extras.get(name, 0) for name, count in moment.kept)
+        kept = regrouped(moment, code)
+        copies = sum(count * extras.get(name, 0) for name, count in kept)
         alive = (
             Held("activations", _component(model, moment), "docs/memory.md"),
             Held("attention outputs before they are turned", copies, "FlashAttention"),
@@ -203,22 +210,17 @@ def _extras(run: Run) -> dict[str, int]:
         return {}
     code = value(model.dims.recompute, {})
     return {
-        f"layer {index}": sum(
+        f"{prefix}layer {index}": sum(
             value(entry.unit.times(entry.weight), {})
-            for entry in layer_extras(model, kind, Recompute(code), software)
+            for entry in layer_extras(model, kind, choice, software)
         )
         for index, kind in enumerate(model.architecture.kinds)
+        for prefix, choice in (("", Recompute(code)), ("whole ", NOTHING))
     }
 
 
 def _component(model: MemoryModel, moment: Moment) -> int:
-    tallies = model.board.tallies
-    tally = model.board.zero()
-    for name, count in moment.kept:
-        tally += tallies[name] * count
-    if moment.transient:
-        tally += tallies[moment.transient]
-    return value(model.board.expression(tally), {})
+    return value(model.board.expression(model._tally(moment)), {})
 
 
 def _kinds(model: MemoryModel, stage: Stage) -> list[int]:
