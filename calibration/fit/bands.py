@@ -102,12 +102,12 @@ def _typical(
         Of each row's cell without the row itself.
     """
     clipped = np.minimum(away, 4 * np.median(away) + 1e-9)
-    count = np.bincount(cell, minlength=cells)
+    count = np.bincount(cell, minlength=cells).astype(float)
     total = np.bincount(cell, weights=clipped, minlength=cells)
     whole = float(clipped.mean())
-    total, weight = total + _SHRINK * whole, count + _SHRINK
-    own = (total[cell] - clipped) / (weight[cell] - 1)
-    return np.asarray(total / weight), np.asarray(own)
+    summed, weight = total + _SHRINK * whole, count + _SHRINK
+    own = (summed[cell] - clipped) / (weight[cell] - 1)
+    return np.asarray(summed / weight), np.asarray(own)
 
 
 def _quantile(ratios: Floats) -> float:

@@ -82,7 +82,7 @@ _GROUPED_TOKENS = Form(
 _COLLECTIVE = Form(
     law=links.COLLECTIVE,
     knots={"bytes": _powers(8, 31), "ranks": (2.0, 4.0, 8.0, 16.0)},
-    prices={"bytes": 0.03, "ranks": 0.1},
+    prices={"bytes": 0.3, "ranks": 0.1},
 )
 _EXCHANGE = Form(
     law=links.EXCHANGE,

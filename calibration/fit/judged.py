@@ -10,18 +10,19 @@ import numpy as np
 from .bands import FINE, coverage, fit_band
 from .forms import forms_of, size_groups
 from .kernels import fit_kernel
-from .left_out import boxes, by_fold, by_region, summary
+from .left_out import FOLDS, LeftOut, boxes, by_fold, by_region, summary
 
 if TYPE_CHECKING:
     from ...models.profiles.surfaces.kernel import Kernel
     from ...models.profiles.surfaces.law import Machine
     from ..rows import Rows
     from .kernels import Form
-    from .left_out import LeftOut
 
 #: With fewer rows each is left out of many small folds, and there is no region.
 _FEW = 400
 _MANY_FOLDS = 10
+#: Regions with fewer rows say nothing.
+_LEAST = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +47,30 @@ def judge(rows: Rows, machine: Machine) -> Judged:
     """Choose a form by what is left out, fit it, and measure its errors and band."""
     rows = rows.ordered()
     forms = forms_of(rows.kernel)
-    compared = {form.name: _compared(form, machine, rows) for form in forms}
+    few = len(rows) < _FEW
+    folds = _MANY_FOLDS if few else FOLDS
+    looked = folds if few else 1
+    tried = {form.name: _tried(form, machine, rows, folds, looked) for form in forms}
+    compared = {
+        name: float(np.median(np.concatenate([left.errors for left in parts])))
+        for name, parts in tried.items()
+    }
     chosen = min(forms, key=lambda form: compared[form.name])
-    folds = _MANY_FOLDS if len(rows) < _FEW else 4
-    random = by_fold(chosen, machine, rows, folds)
+    dealt, region = tried[chosen.name][:looked], tried[chosen.name][looked:]
+    dealt += [
+        by_fold(chosen, machine, rows, folds, fold) for fold in range(looked, folds)
+    ]
+    random = LeftOut(
+        np.concatenate([left.rows for left in dealt]),
+        np.concatenate([left.misses for left in dealt]),
+    )
     found: dict[str, Any] = {
         "form": chosen.name,
         "forms": {name: round(100 * error, 2) for name, error in compared.items()},
         "random": _by_size(rows, random),
     }
-    if _has_region(chosen, rows):
-        found["region"] = _by_size(rows, by_region(chosen, machine, rows))
+    if region:
+        found["region"] = _by_size(rows, region[0])
     coordinates = chosen.law.coordinates(rows.at(random.rows).sizes)
     kernel = fit_kernel(chosen, machine, rows)
     band = fit_band(coordinates, random.misses)
@@ -65,16 +79,14 @@ def judge(rows: Rows, machine: Machine) -> Judged:
     return Judged(replace(kernel, band=band), found)
 
 
-def _compared(form: Form, machine: Machine, rows: Rows) -> float:
-    """Return the median error over one fold and the regions."""
-    errors = [by_fold(form, machine, rows, only=0).errors]
-    if _has_region(form, rows):
-        errors.append(by_region(form, machine, rows).errors)
-    return float(np.median(np.concatenate(errors)))
-
-
-def _has_region(form: Form, rows: Rows) -> bool:
-    return len(rows) >= _FEW and int(boxes(form, rows).sum()) >= 20
+def _tried(
+    form: Form, machine: Machine, rows: Rows, folds: int, looked: int
+) -> list[LeftOut]:
+    """Predict the first folds, and the regions where there are any."""
+    found = [by_fold(form, machine, rows, folds, fold) for fold in range(looked)]
+    if len(rows) >= _FEW and int(boxes(form, rows).sum()) >= _LEAST:
+        found.append(by_region(form, machine, rows))
+    return found
 
 
 def _by_size(rows: Rows, left: LeftOut) -> dict[str, dict[str, float]]:

@@ -49,22 +49,10 @@ class LeftOut:
         return np.abs(np.expm1(-self.misses))
 
 
-def by_fold(
-    form: Form,
-    machine: Machine,
-    rows: Rows,
-    folds: int = FOLDS,
-    only: int | None = None,
-) -> LeftOut:
-    """Predict every row from a fit without its fold, or those of one fold only."""
-    dealt = _dealt(rows, folds)
-    misses = np.empty(len(rows))
-    chosen = range(folds) if only is None else [only]
-    for fold in chosen:
-        out = dealt == fold
-        misses[out] = _misses(form, machine, rows, out)
-    seen = np.flatnonzero(np.isin(dealt, list(chosen)))
-    return LeftOut(seen, misses[seen])
+def by_fold(form: Form, machine: Machine, rows: Rows, folds: int, fold: int) -> LeftOut:
+    """Predict the rows of one fold from a fit of the others."""
+    out = _dealt(rows, folds) == fold
+    return LeftOut(np.flatnonzero(out), _misses(form, machine, rows, out))
 
 
 def _dealt(rows: Rows, folds: int) -> NDArray[np.int64]:

@@ -115,5 +115,24 @@ def _plain(value: Any) -> Any:
 
 
 def text_of(layer: Layer) -> str:
-    """Return the text of a layer's file; the same layer gives the same bytes."""
-    return json.dumps(document_of(layer), indent=1, ensure_ascii=False) + "\n"
+    """Return the text of a layer's file; the same layer gives the same bytes.
+
+    Each factor, kernel and source has a line of its own.
+    """
+    lines = []
+    for name, value in document_of(layer).items():
+        if not isinstance(value, dict | list):
+            lines.append(f" {json.dumps(name)}: {_one_line(value)}")
+            continue
+        opening, closing = "{}" if isinstance(value, dict) else "[]"
+        entries = value.items() if isinstance(value, dict) else [("", v) for v in value]
+        inside = ",\n".join(
+            f"  {json.dumps(key) + ': ' if key else ''}{_one_line(entry)}"
+            for key, entry in entries
+        )
+        lines.append(f" {json.dumps(name)}: {opening}\n{inside}\n {closing}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _one_line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

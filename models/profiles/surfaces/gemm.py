@@ -108,7 +108,7 @@ def _tiled_law(name: str, rounding: Parameter) -> Law:
             _START,
             Parameter(name="prologue", prior=128.0, spread=0.7),
             rounding,
-            Parameter(name="small", prior=0.3, spread=0.5),
+            Parameter(name="small", prior=0.3, spread=0.5, most=2.0),
             _SHARPNESS,
             Parameter(name="floor", prior=0.1, spread=1.0, most=1.0),
         ),
