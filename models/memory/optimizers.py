@@ -127,8 +127,8 @@ RECIPES = (
         2,
         2,
         0,
-        "the same of a bf16 model, whose second moments are in bf16",
-        factored=2,
+        "the same of a bf16 model; second moments stay in 32 bits",
+        factored=4,
     ),
     Recipe(
         "sgd",

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 DATA = Path(__file__).parent / "data"
-GOLDENS = [*sorted(DATA.glob("megatron_layers*.json")), DATA / "megatron_state.json"]
+STATES = [DATA / "megatron_state.json", DATA / "optimizer_states.json"]
+GOLDENS = [*sorted(DATA.glob("megatron_layers*.json")), *STATES]
 TESTS = Path(__file__).parents[2]
 
 
@@ -34,7 +35,7 @@ def remake(files, *arguments):
 @pytest.mark.slow
 @pytest.mark.parametrize("impl", ["local", "te"])
 def test_ten_drawn_cases_are_made_again_to_the_byte(impl, pytestconfig):
-    skip_without("torch", "megatron", "einops")
+    skip_without("torch", "megatron", "einops", "transformers")
     if impl == "te" and not os.environ.get("TRANSFORMER_ENGINE"):
         pytest.skip("NOT REMADE: TRANSFORMER_ENGINE names no wheel; see remake.py")
     seed = pytestconfig.getoption("--sample-seed")

@@ -13,7 +13,7 @@ from megatron.core.transformer.moe import moe_utils
 from megatron.core.transformer.multi_token_prediction import MTPLossLoggingHelper
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from . import device, engine, engine_formats, model, routing, state
+from . import device, engine, engine_formats, model, optimizers, routing, state
 from .counting import Kept, items_of
 from .device import CudaToCpu
 from .settings import Case, dtype_of, is_narrow
@@ -93,10 +93,11 @@ def _bytes(items: list[Record]) -> int:
 
 def record(case: Case) -> Record:
     """Return what the case's rank keeps of a step, or holds as its state."""
-    if "distopt" not in case:
+    if not {"distopt", "rule"} & set(case):
         return _kept(case)
     with _FAKE, CudaToCpu():
-        return {"case": case} | state.record(case)
+        held = optimizers if "rule" in case else state
+        return {"case": case} | held.record(case)
 
 
 def _kept(case: Case) -> Record:

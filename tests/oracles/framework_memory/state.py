@@ -41,7 +41,8 @@ def _wrapped(case: Case) -> Any:
 
 def _optimizer(case: Case, wrapped: Any) -> Any:
     chosen: Record = {
-        "optimizer": "adam",
+        "optimizer": case.get("optimizer", "adam"),
+        "sgd_momentum": case.get("momentum", 0.9),
         "lr": 1e-4,
         "bf16": True,
         "params_dtype": torch.bfloat16,
@@ -61,7 +62,12 @@ def _optimizer(case: Case, wrapped: Any) -> Any:
 
 
 def _states(inner: Any) -> Iterator[torch.Tensor]:
-    """Allocate and yield what ``FusedAdam.step`` allocates when it first runs."""
+    """Allocate and yield what a fused ``step`` allocates when it first runs."""
+    if hasattr(inner, "get_momentums"):  # TransformerEngine's FusedSGD
+        for group in inner.param_groups:
+            if group["momentum"]:
+                yield from inner.get_momentums(group["params"])[0]
+        return
     for group in inner.param_groups:
         for parameter in group["params"]:
             narrow = parameter.dtype == torch.bfloat16
