@@ -10,6 +10,7 @@ from .row import Row as Row
 from .row import read as read
 from .rules import EXCLUSIONS as EXCLUSIONS
 from .rules import INFERENCES as INFERENCES
+from .rules import OUT_OF_SCOPE as OUT_OF_SCOPE
 from .rules import Unstated as Unstated
 from .setting import Setting as Setting
 from .setting import setting as setting

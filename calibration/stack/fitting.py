@@ -30,7 +30,7 @@ _SLOPE = 0.05
 
 
 def fit(
-    samples: Sequence[Sample], profile: Profile, names: Sequence[str], rounds: int = 8
+    samples: Sequence[Sample], profile: Profile, names: Sequence[str], rounds: int = 4
 ) -> dict[str, float]:
     """Return the values of some factors.
 
@@ -52,7 +52,7 @@ def fit(
         new = _solve(samples, errors, slopes, names, x, prior, bounds)
         moved = float(np.abs(new - x).max())
         x = new
-        if moved < 0.01:
+        if moved < 0.1:
             break
     return _read(names, x)
 

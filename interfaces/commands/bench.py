@@ -12,6 +12,7 @@ BENCHMARKS = {
     "memory": "compare the ledger with recorded tensors, case by case",
     "memory-peaks": "compare whole ranks' peaks with published ones, and the verdicts",
     "pipeline": "print the rates of the pipeline simulator and the published idle",
+    "validation": "compare projected step times with published ones, by source",
     "verdict": "compare the rules with what the frameworks themselves answered",
 }
 
