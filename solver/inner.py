@@ -143,6 +143,10 @@ class Flags:
 def flags_of(domains: Domains, rows: Mapping[str, Array], cells: Cells) -> Flags:
     """Find which choices of flags the rules leave to each cell of each skeleton."""
     choices = combinations(domains, domains.flags)
+    size = len(next(iter(choices.values()))) if choices else 1
+    if not len(rows["tp"]) or not cells.count:
+        none = np.zeros(len(rows["tp"]), np.int64), np.zeros(cells.count, np.int64)
+        return Flags(choices, *none, np.zeros((1, 1, size), bool))
     named = set(domains.flags)
     bodies = [b for _, b in domains.rules if {a.name for a in axes(b)} & named]
     bodies = [b for b in bodies if not {a.name for a in axes(b)} <= named]
@@ -151,7 +155,6 @@ def flags_of(domains: Domains, rows: Mapping[str, Array], cells: Cells) -> Flags
     columns = cells.columns
     first = next(iter(columns.values()))
     inner, cell = _classes({n: c for n, c in columns.items() if n in used}, first)
-    size = len(next(iter(choices.values()))) if choices else 1
     table = {n: c.reshape(-1, 1, 1) for n, c in outer.items()}
     table |= {n: c.reshape(1, -1, 1) for n, c in inner.items()}
     table |= {n: c.reshape(1, 1, -1) for n, c in choices.items()}

@@ -14,6 +14,7 @@ from ...models.expr import (
     either,
     equals,
     implies,
+    less,
     negate,
 )
 from .rule import Rule
@@ -48,7 +49,11 @@ def _inner_levels(facts: Facts) -> Expr:
     heads = (*sizes.heads, *sizes.kv_heads)
     return either(
         *(
-            both(divides(a, d.cp), *(divides(d.tp * a, h) for h in heads))
+            both(
+                divides(a, d.cp),
+                less(a, d.cp),
+                *(divides(d.tp * a, h) for h in heads),
+            )
             for a in range(2, d.cp.hi // 2 + 1)
             if all(h % a == 0 for h in heads)
         ),

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
+from . import brute_force_axes
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -26,12 +28,26 @@ class Facts:
     experts: int
     latent: bool
     tp_in_node: bool
+    more: brute_force_axes.More | None = None
+
+    @property
+    def sizes(self) -> brute_force_axes.Sizes:
+        """What the sentences on optional axes ask of the model."""
+        return brute_force_axes.Sizes(
+            heads=self.heads,
+            kv_heads=self.kv_heads,
+            dense_ffn=self.dense_ffn,
+            expert_ffn=self.expert_ffn,
+            shared_ffn=self.shared_ffn,
+            experts=self.experts,
+        )
 
 
 def legal(axes: dict[str, list[object]], facts: Facts) -> Iterator[dict[str, object]]:
     """Yield every legal combination of axis values, with dp, edp and m.
 
-    ``recompute`` is a frozenset of module names or ``"full"``.
+    ``recompute`` is a frozenset of module names, ``"full"``, ``"full-uniform-n"`` or
+    ``"full-block-n"``. Optional axes count where ``facts.more`` is given.
     """
     names = list(axes)
     for values in product(*axes.values()):
@@ -48,11 +64,26 @@ def _complete(p: dict[str, object], f: Facts) -> Iterator[dict[str, object]]:
     edp, rest = divmod(f.world, n["etp"] * n["ep"] * n["pp"])
     if rest or edp < 1:
         return
-    m, rest = divmod(f.global_batch, n["mbs"] * dp)
+    m, rest = divmod(n.get("gbs", f.global_batch), n["mbs"] * dp)
     if rest or m < 1:
         return
-    if _groups(n, f) and _divisible(n, p, f) and _pipeline(n, p, f, m) and _rest(p, f):
-        yield {**p, "dp": dp, "edp": edp, "m": m}
+    whole = {**p, "dp": dp, "edp": edp, "m": m}
+    if skeleton_fits(n, p, f, m) and _rest(p, f) and _optional(whole, f):
+        yield whole
+
+
+def skeleton_fits(n: dict[str, int], p: dict[str, object], f: Facts, m: int) -> bool:
+    """Whether everything but recomputation, sharding and optional axes is legal."""
+    return _groups(n, f) and _divisible(n, p, f) and _pipeline(n, p, f, m)
+
+
+def _optional(whole: dict[str, object], f: Facts) -> bool:
+    if f.more is None:
+        return True
+    n = {k: v for k, v in whole.items() if isinstance(v, int)}
+    chunks = sizes(str(whole["split"]), f.layers, n["pp"], n["vpp"])
+    assert chunks is not None
+    return brute_force_axes.fits(whole, f.sizes, f.more, chunks)
 
 
 def _groups(n: dict[str, int], f: Facts) -> bool:
@@ -130,11 +161,15 @@ def sizes(split: str, layers: int, pp: int, vpp: int) -> list[int] | None:
 
 
 def _rest(p: dict[str, object], f: Facts) -> bool:
-    if p["sharding"] not in ("none", "zero-1"):
+    if f.more is None and p["sharding"] not in ("none", "zero-1"):
         return False
-    if p["recompute"] == "full":
+    return modules_present(p["recompute"], f)
+
+
+def modules_present(chosen: object, f: Facts) -> bool:
+    """Whether the model has every module that is recomputed."""
+    if isinstance(chosen, str):
         return True
-    chosen = p["recompute"]
     assert isinstance(chosen, frozenset)
     if "mla_up_proj" in chosen and not f.latent:
         return False
