@@ -109,6 +109,9 @@ def _experts(row: Row) -> dict[str, Value]:
 def _options(row: Row) -> dict[str, Value]:
     words = row.words("extras", "recompute")
     found: dict[str, Value] = {}
+    if "bridge" in row.words("framework"):
+        # Its performance recipes reduce gradients in 16 bits.
+        found["grad-reduce-in-bf16"] = True
     if "te fused cross-entropy" in words:
         found |= {"cross-entropy-loss-fusion": True, "cross-entropy-fusion-impl": "te"}
     if "fp8" in row.words("precision"):

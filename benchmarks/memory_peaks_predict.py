@@ -7,7 +7,8 @@ like Megatron runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..models.errors import InputError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 #: Sizes above which a row is a slip of the pen, and would take hours to list.
 _MOST = {"layers": 4096, "pp": 1024, "vpp": 256, "micro_batch": 2**20}
+_OFFLOAD = re.compile(r"optimizer_offload_(?P<percent>\d{1,3})pct")
 ALLOCATED, RESERVED = "allocated", "reserved"
 
 
@@ -120,6 +122,7 @@ def predict(row: Row, remade: frozenset[str] = frozenset()) -> Prediction:
 def _of_run(row: Row, run: Run, rank: int | None = None) -> Prediction:
     ranks = peaks(run)
     peak = ranks[rank] if rank is not None else max(ranks, key=lambda p: p.bytes)
+    peak = _offloaded(row, peak)
     temporary = largest_temporary(run.model, run.stages[peak.rank])
     held = reserved(peak.bytes, temporary, expandable=_expandable(row))
     moe = run.model.architecture.is_moe
@@ -127,6 +130,15 @@ def _of_run(row: Row, run: Run, rank: int | None = None) -> Prediction:
     point = {n: _int(getattr(dims, n)) for n in ("tp", "pp", "cp", "dp", "ep")}
     kind = "megatron-moe" if moe else "megatron-dense"
     return _prediction(row, kind, peak, held, point, temporary)
+
+
+def _offloaded(row: Row, peak: RankPeak) -> RankPeak:
+    """Take off the part of the optimizer's states that a row keeps on the host."""
+    share = _OFFLOAD.search(row.text("extras"))
+    if share is None:
+        return peak
+    states = sum(i.bytes for i in peak.items if i.name.startswith("optimizer states"))
+    return replace(peak, bytes=peak.bytes - states * int(share["percent"]) // 100)
 
 
 def _int(node: object) -> int:

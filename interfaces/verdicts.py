@@ -61,7 +61,8 @@ def verdict_of(problem: Problem, layout: Layout, confidence: float) -> Document:
         verdict,
     )
     from ..models.memory.library_run import groups_of, run_of
-    from ..models.memory.phases import phases, worst
+    from ..models.memory.phases import worst
+    from ..models.memory.phases_step import phases
 
     architecture = problem.architecture
     kind = band("megatron-moe" if architecture.is_moe else "megatron-dense")

@@ -19,13 +19,12 @@ from ..memory.library import FLASH, FUSED, UNFUSED, Software, backend
 from ..memory.library_kernels import UnfusedKernels
 from ..memory.model import MemoryModel
 from ..memory.phases import Run
-from ..problem import Training
 from .megatron_args_model import architecture_of, kernels_of
 from .megatron_args_stages import stages_of
+from .megatron_args_training import precision_of, training_of
 
 if TYPE_CHECKING:
     from ..memory.library import Backend
-    from ..problem import CrossEntropy
     from .megatron_args import Arguments
 
 #: Micro-batches whose logits' gradients wait where the limit is not given: 2 fits all
@@ -59,12 +58,7 @@ def read_run(
     point = point_of(args, world, len(stages[0]))
     chosen = attention or attention_of(args, generation)
     kernels = kernels_of(args)
-    training = Training(
-        seq_len=args.whole("seq-length"),
-        global_batch=point["m"] * point["mbs"] * point["dp"],
-        cross_entropy=_loss(args),
-        dropout=args.number("hidden-dropout", 0.1) > 0,
-    )
+    training = training_of(args, point["m"] * point["mbs"] * point["dp"])
     if instances := args.whole("num-distributed-optimizer-instances", 1):
         # Each copy of the shards spans its part of the data-parallel ranks.
         point |= {n: max(1, point[n] // instances) for n in ("dp", "edp")}
@@ -145,31 +139,6 @@ def _recompute(args: Arguments) -> int:
     if granularity != "selective":
         return 0
     return recompute_code("+".join(args.text("recompute-modules", "core_attn").split()))
-
-
-#: Axis values of Megatron's FP8 recipes.
-_RECIPES = {
-    "delayed": "fp8-delayed",
-    "tensorwise": "fp8-tensor",
-    "blockwise": "fp8-block",
-    "mxfp8": "mxfp8",
-}
-
-
-def precision_of(args: Arguments) -> str:
-    """Return the number format of matrix products, as the axis names it."""
-    if args.has("fp4-format"):
-        return "nvfp4"
-    if args.has("fp8-format") or args.has("fp8"):
-        return _RECIPES.get(args.text("fp8-recipe", "delayed"), "fp8-delayed")
-    return "fp16" if args.has("fp16") else "bf16"
-
-
-def _loss(args: Arguments) -> CrossEntropy:
-    if not args.has("cross-entropy-loss-fusion"):
-        return "unfused"
-    engine = args.text("cross-entropy-fusion-impl", "native") == "te"
-    return "te-fused" if engine else "native-fused"
 
 
 def _software(

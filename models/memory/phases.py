@@ -1,27 +1,16 @@
-"""What a whole rank allocates, phase by phase, from the order in which it runs.
-
-A step goes through warm-up (forwards alone), steady state (forwards and backwards in
-turn), cool-down (backwards alone) and the optimizer's step. Before the first step
-there is the initialisation, and the first step has no optimizer moments yet, so that
-the second one peaks higher.
+"""What a whole rank allocates at its peak: the ledger's tensors and the libraries'.
 
 All is torch's *allocated* memory: context and communicators are outside it, see
-``library_device``.
+``library_device``. What each phase of a step needs is in ``phases_step``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ..expr import value
-from ..pipeline.held import held
-from ..pipeline.inflight import in_flight, saturation
-from ..pipeline.order import B_CHUNK, F_CHUNK
-from ..pipeline.schedules import order
+from ..pipeline.inflight import in_flight
 from .entries import NOTHING, Recompute
 from .grouped import regrouped
 from .library import (
@@ -43,16 +32,6 @@ if TYPE_CHECKING:
     from .library import Software
     from .model import MemoryModel
     from .moments import InFlight
-
-Phase = Literal[
-    "initialisation",
-    "first forward",
-    "warm-up",
-    "steady",
-    "cool-down",
-    "optimizer step",
-    "second step",
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +104,7 @@ def rank_peak(run: Run, rank: int) -> RankPeak:
     moment, alive = fullest(run, stage, flights)
     items = (*state(run, stage), *always(run, stage), *alive)
     named = moment.transient or "forward"
-    return RankPeak(rank=rank, bytes=_total(items), items=items, moment=named)
+    return RankPeak(rank=rank, bytes=total_bytes(items), items=items, moment=named)
 
 
 def peaks(run: Run) -> tuple[RankPeak, ...]:
@@ -193,13 +172,14 @@ def fullest(
             Held("attention outputs before they are turned", copies, "FlashAttention"),
             *expert_extras(model, moment, code),
         )
-        if best is None or _total(alive) > _total(best[1]):
+        if best is None or total_bytes(alive) > total_bytes(best[1]):
             best = moment, alive
     assert best is not None
     return best
 
 
-def _total(held: Iterable[Held]) -> int:
+def total_bytes(held: Iterable[Held]) -> int:
+    """Sum the bytes of some items."""
     return sum(item.bytes for item in held)
 
 
@@ -228,79 +208,3 @@ def _kinds(model: MemoryModel, stage: Stage) -> list[int]:
     if any(chunk.mtp for chunk in stage):
         present.add(model.architecture.kind_of_layer[-1])
     return sorted(present)
-
-
-def phases(run: Run, rank: int) -> dict[Phase, int]:
-    """Return the peak bytes of one rank in every phase.
-
-    Parameters
-    ----------
-    run
-        The configuration.
-    rank
-        Pipeline rank, from 0.
-    """
-    stage = run.stages[rank]
-    whole, library = _total(state(run, stage)), _total(always(run, stage))
-    moments_only = _moments_of_adam(run, stage)
-    early = whole - moments_only
-    loads = vectors_by_phase(run, rank)
-    alive = {
-        phase: _total(fullest(run, stage, vectors, forward=phase in _FORWARDS)[1])
-        for phase, vectors in loads.items()
-    }
-    found: dict[Phase, int] = {"initialisation": early}
-    for phase in ("first forward", "warm-up", "steady", "cool-down"):
-        if phase in alive:
-            found[phase] = early + library + alive[phase]
-    found["optimizer step"] = whole + library
-    found["second step"] = whole + library + max(alive.values())
-    return found
-
-
-def _moments_of_adam(run: Run, stage: Stage) -> int:
-    """Return the bytes that the optimizer's first step makes: all but its weights."""
-    parts = [
-        value(size, {})
-        for name, size in run.model.state.bytes(stage)
-        if name.startswith("optimizer states")
-    ]
-    # Of 12 bytes a parameter 4 are the master weights, made with the optimizer.
-    return sum(parts) * 2 // 3
-
-
-#: Phases in which no backward runs.
-_FORWARDS = ("first forward", "warm-up")
-
-
-@lru_cache(maxsize=256)
-def _order_vectors(
-    schedule: str, pp: int, vpp: int, m: int, group: int | None, rank: int
-) -> dict[str, InFlight]:
-    plan = order(schedule, pp, vpp, m, group)
-    full, weights = held(plan)
-    part = slice(plan.starts[rank], plan.starts[rank + 1])
-    loads, slots = (full + weights)[part], plan.slots[part]
-    forwards = np.flatnonzero(slots[:, F_CHUNK] >= 0)
-    backwards = np.flatnonzero(slots[:, B_CHUNK] >= 0)
-    bounds = {
-        "first forward": (0, 1),
-        "warm-up": (0, backwards[0]),
-        "steady": (backwards[0] - 1 if backwards[0] else 0, forwards[-1] + 1),
-        "cool-down": (forwards[-1] + 1, len(slots)),
-    }
-    return {
-        phase: tuple(map(tuple, np.unique(loads[a:b], axis=0).tolist()))
-        for phase, (a, b) in bounds.items()
-        if b > a
-    }
-
-
-def vectors_by_phase(run: Run, rank: int) -> dict[str, InFlight]:
-    """Return the loads of micro-batches that a rank holds in each phase of a step."""
-    enough = saturation(run.schedule, run.pp, run.vpp, run.software.group)
-    m = run.m
-    if m > enough:
-        step = run.software.group or run.pp
-        m = enough + (m % step if run.schedule == "interleaved" else 0)
-    return _order_vectors(run.schedule, run.pp, run.vpp, m, run.software.group, rank)

@@ -26,7 +26,8 @@ from shardproof.models.memory.library_device import (
     reserved,
     verdict,
 )
-from shardproof.models.memory.phases import peaks, phases, rank_peak, state, worst
+from shardproof.models.memory.phases import peaks, rank_peak, state, worst
+from shardproof.models.memory.phases_step import phases
 
 if TYPE_CHECKING:
     from shardproof.models.memory.phases import Run
