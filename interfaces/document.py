@@ -81,7 +81,7 @@ def with_space(document: Document, value: Space) -> Document:
         "axes": {name: _values(axis) for name, axis in value.axes.items()},
         "advice": list(value.advice),
     }
-    return {**document, "space_content": content}
+    return {**document, "space_hash": value.content_hash, "space_content": content}
 
 
 def _values(axis: Values) -> object:

@@ -106,7 +106,13 @@ def _check(name: str, claim: Callable[[], Iterator[str]]) -> Check:
         faults = tuple(claim())
     except NotCoveredError as error:
         return Check(name=name, result="not covered", details=(str(error),))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+    ) as error:
         told = f"something is missing or not of its kind: {error!r}"[:200]
         return Check(name=name, result="refuted", details=(told,))
     return Check(name=name, result="refuted" if faults else "holds", details=faults)
@@ -134,6 +140,9 @@ def _problem(saved: Saved) -> Iterator[str]:
             yield f"the space is {space}"
         if found and found["dialect"] != problem["dialect"]:
             yield f"the dialect is {problem['dialect']}"
-    said = saved.document.get("certificate", saved.document).get("space_hash")
-    if said is not None and said != saved.space_hash():
-        yield f"the space's hash is {saved.space_hash()}"
+    if saved.document.get("space", space) != space:
+        yield f"the space is {space}"
+    certificate = saved.document.get("certificate", saved.document)
+    for holder in (saved.document, certificate):
+        if holder["space_hash"] != saved.space_hash():
+            yield f"the space's hash is {saved.space_hash()}"

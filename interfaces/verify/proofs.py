@@ -58,6 +58,8 @@ def of_set(saved: Saved, space: Space) -> Iterator[str]:
 def of_infeasible(saved: Saved, space: Space, *, count: bool) -> Iterator[str]:
     """Yield what is wrong with a proof that nothing is feasible."""
     proof = saved.document["infeasible"]
+    if saved.document["answers"] != []:
+        yield "nothing is feasible, so no configuration is listed"
     ways = [frozenset(c["rules"]) for c in proof["corrections"]]
     conflicts = [frozenset(c) for c in proof["conflicts"]]
     if not all(ways) or any(a <= b for a, b in _pairs(ways)):
@@ -103,7 +105,8 @@ def _of_correction(saved: Saved, space: Space, correction: Document) -> Iterator
         lacking = max(max(space.peaks(layout)) - saved.hbm_bytes, 0)
         if correction["missing_bytes"] != lacking:
             yield f"its configuration lacks {lacking:,} bytes"
-    if (correction["missing_bytes"] > 0) != (MEMORY in rules):
+    missing = correction["missing_bytes"]
+    if missing < 0 or (missing > 0) != (MEMORY in rules):
         yield "bytes are missing just where memory is among the rules"
 
 

@@ -125,6 +125,7 @@ WORDS = {
     "split": ("even", "balanced", "first-last"),
     "sharding": ("none", "zero-1", "zero-2", "zero-3"),
 }
+LOSSES = ("unfused", "native-fused", "te-fused")
 MODULES = (
     "core_attn",
     "layernorm",
@@ -219,6 +220,8 @@ def _parse(document: Document) -> Saved:
     world = _whole(cluster["nodes"]) * _whole(cluster["gpus_per_node"])
     architecture = _architecture(problem["architecture"])
     training = Training(**{f.name: problem[f.name] for f in fields(Training)})
+    if training.cross_entropy not in LOSSES:
+        raise NotCoveredError(f"the loss kernel {training.cross_entropy}")
     for size in (training.seq_len, training.global_batch):
         _whole(size)
     blocks = [kind.feed_forward for kind in architecture.kinds]
@@ -260,6 +263,8 @@ def _architecture(content: Document) -> Architecture:
     ]
     names = {f.name for f in fields(Architecture)} - {"layers"}
     scalars = {n: v for n, v in content.items() if n in names}
+    if not all(i in range(len(kinds)) for i in content["layers"]):
+        raise ValueError("a layer of no kind")
     return Architecture(**scalars, layers=tuple(kinds[i] for i in content["layers"]))
 
 
