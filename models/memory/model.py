@@ -28,6 +28,7 @@ from .kernels import DEFAULT, Kernels
 from .layers import layer_entries
 from .ledger import Item, fixed_items, moment_items
 from .moments import Moment, moments
+from .offload import ACTIVATIONS, RETURNED, host_bytes, sent, stays
 from .state import State
 from .tally import Board, Tally, undominated
 from .transient import embedding_transient, layer_transient, loss_transient
@@ -103,14 +104,19 @@ class MemoryModel:
             return layer_entries(at(choice), kind, Recompute(choice.recompute))
 
         def moment(choice: Choice) -> Entries:
-            return layer_transient(at(choice), kind, Recompute(choice.recompute))
+            yield from layer_transient(at(choice), kind, Recompute(choice.recompute))
+            for entry in sent(kept(choice), choice.offload):
+                yield replace(entry, count=RETURNED * entry.count)
 
-        board.add(f"layer {index}", kept)
+        board.add(f"layer {index}", lambda c: stays(kept(c), c.offload))
         board.add(f"layer {index} moment", moment)
+        if self.dims.offload.hi >= ACTIVATIONS:
+            host = f"layer {index} on the host"
+            board.add(host, lambda c: sent(kept(c), c.offload))
         if any(is_grouped(code) for code in board.codes):
             board.add(
                 f"whole layer {index}",
-                lambda c: layer_entries(at(c), kind, NOTHING),
+                lambda c: stays(layer_entries(at(c), kind, NOTHING), c.offload),
             )
 
     def _context_at(self, choice: Choice) -> Context:
@@ -163,6 +169,21 @@ class MemoryModel:
         fixed = sum(c.bytes for c in constants(self.architecture))
         state = (self.state.peak(stage), self.dummies(stage), self.copies(stage))
         return total((maximum(*held), *state, fixed))
+
+    @property
+    def kind_count(self) -> int:
+        """How many kinds of layer the model has."""
+        return len(self.architecture.kinds)
+
+    def host(self, stage: Stage, in_flight: InFlight) -> Expr:
+        """Return the bytes that one pipeline rank keeps on its host.
+
+        Parameters
+        ----------
+        stage, in_flight
+            As for ``rank_peak``.
+        """
+        return host_bytes(self, stage, in_flight)
 
     def dummies(self, stage: Stage) -> Expr:
         """Return bytes of dummy weight gradients of a rank's layers."""

@@ -19,6 +19,7 @@ from ..parameters import (
 )
 from .dummies import dummy_numbers
 from .factors import factor_numbers
+from .offload import on_device
 from .optimizers import Part, parts, recipe
 
 if TYPE_CHECKING:
@@ -178,10 +179,10 @@ class State:
         dense, expert = self.counts(self.numbers(stage))
         found = []
         for part in self.parts:
-            shared = part.local(dense, self._shards, dims)
+            shared = self._local(part, dense, self._shards)
             found.append((f"{part.name} of dense layers", shared))
             if expert.hi:
-                local = part.local(expert, self._expert_shards, dims)
+                local = self._local(part, expert, self._expert_shards)
                 found.append((f"{part.name} of experts", local))
         found += self._apart(stage)
         if dims.sharding.hi >= GATHERING:
@@ -192,31 +193,47 @@ class State:
         """Return the sum of ``bytes``: parts that are never divided in one term."""
         dims = self.dims
         dense, expert = self.counts(self.numbers(stage))
-        divided = [part for part in self.parts if part.stage <= dims.sharding.hi]
-        whole = sum(p.per_parameter for p in self.parts if p not in divided)
+        moves = dims.offload.hi > 0
+        apart = [
+            part
+            for part in self.parts
+            if part.stage <= dims.sharding.hi or (moves and part.stage == 1)
+        ]
+        whole = sum(p.per_parameter for p in self.parts if p not in apart)
         sizes = [whole * dense]
-        sizes += [part.local(dense, self._shards, dims) for part in divided]
+        sizes += [self._local(part, dense, self._shards) for part in apart]
         if expert.hi:
             sizes.append(whole * expert)
-            sizes += [part.local(expert, self._expert_shards, dims) for part in divided]
+            sizes += [self._local(p, expert, self._expert_shards) for p in apart]
         sizes += [size for _, size in self._apart(stage)]
         if dims.sharding.hi >= GATHERING:
             sizes.append(self._gathered(stage))
         return total(sizes)
 
+    def _local(self, part: Part, numbers: Expr, ranks: Expr) -> Expr:
+        """Return a rank's bytes of a part on the device."""
+        size = part.local(numbers, ranks, self.dims)
+        return on_device(self.dims.offload, size) if part.stage == 1 else size
+
+    def shared_numbers(self, stage: Stage) -> tuple[tuple[Expr, Expr], ...]:
+        """Return a rank's dense and experts' numbers, and the ranks that share them."""
+        dense, expert = self.counts(self.numbers(stage))
+        return (dense, self._shards), (expert, self._expert_shards)
+
     def _apart(self, stage: Stage) -> list[tuple[str, Expr]]:
         """Return states that are not in proportion to parameters, in bytes."""
-        chosen, dims = recipe(self.optimizer), self.dims
+        chosen = recipe(self.optimizer)
         found = []
         if chosen.apart is not None:
             part = Part("states of others", chosen.apart - chosen.states, 1)
             dense, expert = self.others.counts(self.others.numbers(stage))
-            size = part.local(dense, self._shards, dims)
+            size = self._local(part, dense, self._shards)
             if expert.hi:
-                size = size + part.local(expert, self._expert_shards, dims)
+                size = size + self._local(part, expert, self._expert_shards)
             found.append(("more states of what is no projection", size))
         if chosen.factored:
-            size = chosen.factored * factor_numbers(self, stage)
+            whole = chosen.factored * factor_numbers(self, stage)
+            size = on_device(self.dims.offload, whole)
             found.append(("second moments by rows and columns", size))
         return found
 

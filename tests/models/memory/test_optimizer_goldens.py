@@ -1,4 +1,4 @@
-"""States of optimizers against torch's, transformers' and Megatron's own, to the byte."""
+"""States of optimizers against those of torch, transformers and Megatron."""
 
 import json
 from pathlib import Path
