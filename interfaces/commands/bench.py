@@ -8,10 +8,14 @@ from ...models.errors import unknown_name
 
 #: Benchmarks by the name a user types, and what each is for.
 BENCHMARKS = {
+    "cases_deepseek": "DeepSeek-V3 on 256 MI355X: published stages and chosen ones",
+    "cases_mixtral": "Mixtral 8x22B on 32 MI355X: plans of Primus and the optimum",
     "legality": "judge configurations as Megatron does, and compare with its verdicts",
     "memory": "compare the ledger with recorded tensors, case by case",
     "memory-peaks": "compare whole ranks' peaks with published ones, and the verdicts",
+    "optimum": "print gaps and CPU seconds of chosen stages, and what the proof costs",
     "pipeline": "print the rates of the pipeline simulator and the published idle",
+    "profiles": "print what the fits of kernels miss on rows left out, and bands",
     "validation": "compare projected step times with published ones, by source",
     "verdict": "compare the rules with what the frameworks themselves answered",
 }

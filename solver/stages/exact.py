@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ortools.sat.python import cp_model
 
+from . import watched
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -384,16 +386,12 @@ class Exact:
         start
             Components of every chunk of a known plan, shape [pp, vpp, c].
         seconds
-            Wall time at most.
+            CPU time at most.
         workers
             Threads of the solver.
         """
         self.hint(start)
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = workers
-        solver.parameters.max_time_in_seconds = max(seconds, 0.1)
-        solver.parameters.catch_sigint_signal = False
-        status = solver.solve(self.model)
+        solver, status = watched.solve(self.model, seconds, workers)
         if status == cp_model.INFEASIBLE:
             return np.inf, None
         bound = max(solver.best_objective_bound, 0.0) * self.unit

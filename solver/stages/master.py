@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ortools.sat.python import cp_model
 
+from . import watched
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -251,7 +253,7 @@ class Master:
         Parameters
         ----------
         seconds
-            Wall time at most.
+            CPU time at most.
         workers
             Threads of the solver.
 
@@ -261,11 +263,7 @@ class Master:
             The bound in seconds, infinite where nothing is below the incumbent; and
             layers of every chunk with forward and backward times, shape [pp, vpp].
         """
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = workers
-        solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.catch_sigint_signal = False
-        status = solver.solve(self.model)
+        solver, status = watched.solve(self.model, seconds, workers)
         if status == cp_model.INFEASIBLE:
             return np.inf, None
         bound = max(solver.best_objective_bound, 0.0) * self.unit

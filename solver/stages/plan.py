@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 #: Plans near the master's that are simulated for cuts.
 _NEAR = 48
+#: Share of the time for good plans to start from.
+_STARTING = 0.25
 #: Gap below which bound and plan have met: what rounding leaves, and the
 #: starts of collectives, which bounds leave out.
 MET = 1e-5
@@ -100,6 +102,15 @@ def best_stages(
     return search.plan()
 
 
+def _mean_work(at: Skeleton) -> float:
+    """Return the mean over ranks of a step's work, nothing recomputed, in seconds."""
+    work = at.times.forward + at.times.backward
+    least = [min((work[i] for i in level), default=0.0) for level in at.levels]
+    arch = at.problem.architecture
+    layers = sum(least[k] for k in arch.kind_of_layer) + arch.mtp_layers * least[-1]
+    return float(at.layout.m * (layers + work[-2:].sum()) / at.layout.pp)
+
+
 class _Search:
     def __init__(
         self,
@@ -115,7 +126,7 @@ class _Search:
         self.ranks = Ranks(skeleton)
         self.greedy = Greedy(skeleton, self.ranks)
         self.best: tuple[tuple[int, ...], Ints, float] | None = None
-        self.bound = 0.0
+        self.bound = _mean_work(skeleton)
         self.interrupted = False
         self.random = np.random.default_rng(0)
 
@@ -153,13 +164,11 @@ class _Search:
 
     def start(self) -> None:
         """Look at balanced plans and at equal depths, and improve the best of them."""
-        greedy = self.greedy
+        greedy, until = self.greedy, self.begun + self.seconds * _STARTING
         for found in greedy.starts():
-            self._offer(greedy.improve(found, rounds=6))
-            if self.left < self.seconds * 0.75:
-                break
+            self._offer(greedy.improve(found, rounds=6, until=until))
         if self.best:
-            self._offer(greedy.improve(self.best[0]))
+            self._offer(greedy.improve(self.best[0], until=until))
 
     def by_floors(self) -> None:
         """Solve the master problem until it has nothing below the incumbent."""
@@ -175,9 +184,7 @@ class _Search:
         for cut in self._around(ahead, back):
             master.add(cut)
         while not self.met:
-            bound, found = master.solve(
-                max(self.left / self.workers, 0.1), self.workers
-            )
+            bound, found = master.solve(self.left, self.workers)
             self._raise(bound)
             if found is None:
                 break
@@ -226,9 +233,7 @@ class _Search:
         for cut in self._around(ahead, back):
             model.add(cut)
         while not self.met:
-            bound, counts = model.solve(
-                self.best[1], self.left / self.workers, self.workers
-            )
+            bound, counts = model.solve(self.best[1], self.left, self.workers)
             self._raise(bound)
             if counts is None:
                 break

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ...models.dialects.pipeline_layout import PipelineLayout
+from ...models.errors import InputError
 from ...models.expr import value
 from ...models.layout import recompute_label
 from ..answer import Projection
@@ -16,9 +19,12 @@ from .items import skeleton_dims
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from ...models.layout import Layout
     from ...models.problem import Problem
     from .plan import StagePlan
+    from .skeleton import Skeleton
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,3 +142,48 @@ def broken_layout_rules(problem: Problem, layout: Layout, text: str) -> tuple[st
         for rule in rules(problem.dialect)
         if rule.kind == "hard" and not value(rule.body(facts), point)
     )
+
+
+def counts_of(at: Skeleton, text: str, levels: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Read stages somebody wrote: components of every chunk, shape [pp, vpp, c].
+
+    Parameters
+    ----------
+    at
+        The skeleton.
+    text
+        A layout string with all its layers and both ends.
+    levels
+        What each decoder layer recomputes, coded, then each multi-token-prediction
+        layer.
+
+    Raises
+    ------
+    InputError
+        If stages or layers are not as many as the skeleton's, or a level is not
+        among its items.
+    """
+    stages = PipelineLayout.parse(text).stages
+    arch = at.problem.architecture
+    kinds = [*arch.kind_of_layer, *[at.kinds] * arch.mtp_layers]
+    written = sum(stage.count("t") + stage.count("m") for stage in stages)
+    if len(stages) != at.chunks or written != len(kinds) or len(levels) != len(kinds):
+        raise InputError(
+            f"a layout of this skeleton has {at.chunks} stages with {len(kinds)} "
+            f"layers and as many levels, got {len(stages)}, {written} and {len(levels)}"
+        )
+    place = {(item.kind, item.code): i for i, item in enumerate(at.items)}
+    found = np.zeros((at.layout.pp, at.layout.vpp, len(at.items) + 2), np.int64)
+    layer = 0
+    for c, stage in enumerate(stages):
+        for _ in range(stage.count("t") + stage.count("m")):
+            level = kinds[layer], levels[layer]
+            if level not in place:
+                raise InputError(
+                    f"the level of a layer is one the skeleton has, got "
+                    f"{recompute_label(levels[layer])} for layer {layer}"
+                )
+            found[at.where(c)][place[level]] += 1
+            layer += 1
+    found[0, 0, -2] = found[-1, -1, -1] = 1
+    return found

@@ -8,6 +8,8 @@ the simulated step gets shorter.
 from __future__ import annotations
 
 from functools import cached_property
+from math import inf
+from time import process_time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -229,9 +231,18 @@ class Greedy:
         return tuple(counts[..., layers].sum(axis=2).T.ravel().tolist())
 
     def improve(
-        self, sizes: tuple[int, ...], rounds: int = _ROUNDS
+        self, sizes: tuple[int, ...], rounds: int = _ROUNDS, until: float = inf
     ) -> tuple[tuple[int, ...], Ints, float] | None:
         """Move single layers between chunks while the simulated step gets shorter.
+
+        Parameters
+        ----------
+        sizes
+            Layers of every chunk to start from.
+        rounds
+            How often to look at all moves, at most.
+        until
+            CPU time of the process at which to stop, in seconds.
 
         Returns
         -------
@@ -243,6 +254,8 @@ class Greedy:
         if best is None:
             return None
         for _ in range(rounds):
+            if process_time() > until:
+                break
             better = self._best(self._moves(best[0]))
             if better is None or better[2] >= best[2] * (1 - 1e-9):
                 break
