@@ -90,7 +90,8 @@ def _in_catalogue(name: str) -> Architecture | None:
 
 
 def _stated(row: Row) -> tuple[Architecture, tuple[str, ...]]:
-    notes, rules = notes_of(row), []
+    notes = notes_of(row)
+    rules: list[str] = []
     layers, hidden = row.whole("layers"), row.whole("hidden")
     assert layers is not None
     assert hidden is not None

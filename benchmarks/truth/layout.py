@@ -6,7 +6,14 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
-from ...models.layout import RECOMPUTE_FULL, SCHEDULES, SHARDINGS, SPLITS, Layout
+from ...models.layout import (
+    PRECISIONS,
+    RECOMPUTE_FULL,
+    SCHEDULES,
+    SHARDINGS,
+    SPLITS,
+    Layout,
+)
 from ...models.layout import recompute_code as code_of
 from ...models.stages import layers_per_chunk
 from .memory import fits
@@ -15,8 +22,16 @@ from .words import recompute_of, sharding_of
 
 if TYPE_CHECKING:
     from ...models.problem import Problem
+    from ...models.time import Run
     from .row import Row
 
+#: The layout's precision, which decides bytes, by the recipe of the products.
+_FORMATS = {
+    "fp8": "fp8-tensor",
+    "fp8-block": "fp8-block",
+    "mxfp8": "mxfp8",
+    "nvfp4": "nvfp4",
+}
 _OLD = ("megatron-deepspeed", "megatron-2022", "llm-foundry")
 
 
@@ -41,10 +56,11 @@ class Sizes:
         for name in ("ep", "etp"):
             if row.whole(name) is None:
                 self.rules.append(name)
-        self.pp = min(self.pp, devices)
-        model = self.tp * self.pp * self.cp
-        if devices % model:
+        if devices % (self.tp * self.pp * self.cp):
             self.faults.append("does-not-divide")
+            # More stages than devices are a slip of the pen: siblings have one.
+            self.pp = self.pp if self.pp <= devices else 1
+        model = self.tp * self.pp * self.cp
         self.dp = max(1, devices // model)
         if devices % (self.etp * self.ep * self.pp):
             self.faults.append("does-not-divide")
@@ -69,9 +85,15 @@ def batch_of(row: Row, dp: int) -> tuple[int, int | None, list[str]]:
 
 
 def layout_of(
-    row: Row, problem: Problem, sizes: Sizes, micro: int | None, stack: str, fused: bool
+    row: Row,
+    problem: Problem,
+    sizes: Sizes,
+    micro: int | None,
+    stack: str,
+    run: Run,
 ) -> tuple[Layout, list[str], list[str]]:
     """Return the layout of a row, the rules used, and the fields that are wrong."""
+    fused, frozen = run.attention != "unfused", run.workload == "lora"
     rules, faults = list(sizes.rules), list(sizes.faults)
     layers = problem.architecture.num_layers
     pp, vpp = sizes.pp, row.whole("vpp")
@@ -106,6 +128,7 @@ def layout_of(
         split=_split(layers, pp, vpp),
         recompute=known or 0,
         sharding=SHARDINGS.index("zero-1" if sharding == "unsure" else sharding),
+        precision=PRECISIONS.index(_FORMATS.get(run.recipe, "bf16")),
         dp=sizes.dp,
         edp=sizes.edp,
         m=1,
@@ -117,7 +140,9 @@ def layout_of(
     if micro is None:
         rules.append("mbs")
         plain = _micro(plain, problem)
-    if known is None:
+    if known is None and frozen:
+        rules.append("recompute-lora")
+    elif known is None:
         rules.append("recompute-memory")
         plain = _recomputed(plain, problem, fused)
     if problem.training.global_batch % (plain.mbs * plain.dp):
@@ -163,8 +188,9 @@ def _micro(layout: Layout, problem: Problem) -> Layout:
 
 
 def _recomputed(layout: Layout, problem: Problem, fused: bool) -> Layout:
-    selective = "layernorm+moe_act" if fused else "core_attn"
-    for code in (0, code_of(selective)):
+    light = "layernorm+moe_act" if fused else "core_attn"
+    heavy = f"{light}+mlp+moe+shared_experts".replace("moe_act+", "")
+    for code in (0, code_of(light), code_of(heavy)):
         found = replace(layout, recompute=code)
         if fits(problem, found):
             return found

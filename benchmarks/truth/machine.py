@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...models import catalogue
-from ...models.units import GB, BytesPerSecond
+from ...models.units import GB, Bytes, BytesPerSecond
 from .rules import Unstated
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def device_of(row: Row) -> tuple[Device, tuple[str, ...]]:
         raise Unstated("no-device")
     found = catalogue.device(name)
     if memory is not None and memory > found.nominal_hbm_gb * 1.1:
-        found = replace(found, hbm_bytes=int(memory * GB), nominal_hbm_gb=memory)
+        found = replace(found, hbm_bytes=Bytes(int(memory * GB)), nominal_hbm_gb=memory)
     for word, bandwidth in _SLOWER.items():
         if word in text:
             found = replace(found, hbm_bandwidth=BytesPerSecond(bandwidth))

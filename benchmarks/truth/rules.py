@@ -26,8 +26,11 @@ INFERENCES = {
     "sharding-none": "gradients are all-reduced where no sharding is stated",
     "sharding-memory": "'distributed optimizer or FSDP' is FSDP with pp 1 where the "
     "distributed optimizer does not fit in memory, else the distributed optimizer",
-    "recompute-memory": "recomputation that is not stated is none, attention cores, or "
-    "full: the first with which the run fits in memory",
+    "recompute-memory": "recomputation that is not stated is none, selective (norms "
+    "and expert activations, or attention cores where they are not fused), that with "
+    "whole feed-forward networks, or full: the first that fits in memory",
+    "recompute-lora": "adapters are trained without recomputation where it is not "
+    "stated: frozen weights keep few activations and no optimizer",
     "recompute-selective": "selective recomputation without a list is that of "
     "attention cores, and of activations and norms with fused attention",
     "attention": "the attention kernel is the usual one of the framework at its date",

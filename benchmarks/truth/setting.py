@@ -107,9 +107,7 @@ def setting(row: Row) -> Setting:
             cross_entropy=_loss(row, stack),  # type: ignore[arg-type]
         ),
     )
-    layout, layout_rules, faults = layout_of(
-        row, problem, sizes, micro, stack, run.attention != "unfused"
-    )
+    layout, layout_rules, faults = layout_of(row, problem, sizes, micro, stack, run)
     found = measured(row, problem)
     rules = [*assumed, *used, *batch_rules, *precision_rules, *layout_rules]
     rules += ["stack", "attention"] + ([] if seq_len else ["seq-len"])

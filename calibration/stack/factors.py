@@ -57,7 +57,7 @@ FACTORS = {
     "stack.step": Factor(0.7, 1e-3, 1.0),
     "stack.stragglers": Factor(0.01, 0.0, 0.1, additive=True),
     "memory.optimizer": Factor(0.4, 0.05, 1.0),
-    "gemm.bf16.grouped": Factor(0.3, 0.15, 1.2),
+    "gemm.bf16.grouped": Factor(0.3, 0.15, 1.0),
     "memory.permute": Factor(0.5, 0.03, 1.0),
     "network.all_to_all": Factor(0.4, 0.05, 1.0),
     "scale_up.all_to_all": Factor(0.4, 0.05, 1.0),

@@ -23,7 +23,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 #: Which factors, by the beginning of their names, each layer may hold.
 OWNED: dict[Kind, tuple[str, ...]] = {
     "device": ("gemm.", "attention.", "memory.", "band"),
-    "stack": ("stack.", "memory.optimizer", "gemm.", "band"),
+    "stack": ("stack.", "memory.", "attention.", "gemm.", "band"),
     "cluster": ("scale_up.", "network.", "band"),
 }
 

@@ -138,13 +138,13 @@ class Kernels:
         recomputes the scores and has four more: two over the query channels and two
         over the value channels (Dao 2023, FlashAttention-2, algorithm 2).
         """
-        law, share = self._attention, self._stack.attention
+        law, rate = self._attention, self._peak * self._stack.attention
         filled = keys / (keys + law.saturation)
         forward = 2.0 * pairs * (query_dim + value_dim)
         backward = 2.0 * pairs * (3 * query_dim + 2 * value_dim)
         return Work(
-            {"attention": forward / (self._peak * (share * law.forward) * filled)},
-            {"attention": backward / (self._peak * (share * law.backward) * filled)},
+            {"attention": np.asarray(forward / (rate * law.forward * filled))},
+            {"attention": np.asarray(backward / (rate * law.backward * filled))},
         )
 
     def unfused_attention(

@@ -73,8 +73,8 @@ def with_host(p: Pricer, work: Work, moe: bool = False) -> Work:
     differ, more than either where they are close.
     """
     stack = p.profile.stack
-    host = stack.host_layer + (stack.host_moe if moe else 0.0)
-    host = host * (1 + stack.host_tp * np.log2(p.shape.tp))
+    plain = stack.host_layer + (stack.host_moe if moe else 0.0)
+    host: Floats = plain * (1 + stack.host_tp * np.log2(p.shape.tp))
     ahead = _waiting(work.forward_time, host)
     launched = host * stack.host_backward + host * p.shape.full_recompute
     back = _waiting(work.backward_time, launched)

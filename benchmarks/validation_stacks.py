@@ -1,0 +1,164 @@
+"""Stack layers and what each is fitted to: groups of published runs, and factors.
+
+Factors are few for each stack. The device's kernels and the links keep their values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Stack:
+    """One stack layer.
+
+    Attributes
+    ----------
+    name
+        ``STACK-FAMILY`` or ``STACK-FAMILY-moe``.
+    groups
+        Groups of runs, see ``validation_groups``.
+    device
+        A device of the family: its profile holds the priors.
+    devices
+        Devices whose runs are taken.
+    factors
+        What is fitted.
+    moe
+        Whether mixtures are taken, or dense models; None takes both.
+    every
+        One run in so many is taken, in the order of the table.
+    """
+
+    name: str
+    groups: tuple[str, ...]
+    device: str
+    devices: tuple[str, ...]
+    factors: tuple[str, ...]
+    moe: bool | None = None
+    every: int = 1
+
+
+def _s(*names: str) -> tuple[str, ...]:
+    return tuple(f"stack.{name}" for name in names)
+
+
+_AMPERE, _HOPPER = ("a100-40", "a100-80"), ("h100",)
+_BLACKWELL = ("b200", "b300", "gb200", "gb300")
+_EIGHT = ("products", "small_products", "attention", "passes", "cast")
+_EXPERTS = ("gemm.bf16.grouped", "memory.permute")
+_FSDP = ("products", "attention", "passes", "sharding_overlap", "step")
+
+#: Every stack layer that is fitted.
+STACKS = (
+    Stack(
+        "llm-foundry-ampere",
+        ("llm-foundry",),
+        "a100-80",
+        _AMPERE,
+        _s(*_FSDP, "host_layer", "stragglers"),
+    ),
+    Stack(
+        "llm-foundry-hopper",
+        ("llm-foundry",),
+        "h100",
+        _HOPPER,
+        _s(*_FSDP, "small_products", "host_layer", "stragglers"),
+    ),
+    Stack(
+        "megatron-2022-ampere",
+        ("sc21 + korthikanti",),
+        "a100-80",
+        _AMPERE,
+        _s("products", "score_passes", "tp_backward", "step"),
+    ),
+    Stack(
+        "megatron-deepspeed-ampere",
+        ("vtrain single", "vtrain multi"),
+        "a100-80",
+        _AMPERE,
+        _s(
+            *("products", "passes", "score_passes", "tp_backward", "host_layer"),
+            *("host_tp", "step", "dp_window"),
+        ),
+        every=6,
+    ),
+    Stack(
+        "nemo-hopper-dense",
+        ("dgxc pretrain bf16", "dgxc pretrain fp8", "nemo hopper"),
+        "h100",
+        _HOPPER,
+        _s(*_EIGHT, "tp_forward", "step", "stragglers"),
+        moe=False,
+    ),
+    Stack(
+        "megatron-bridge-blackwell-dense",
+        ("nemo blackwell",),
+        "gb200",
+        _BLACKWELL,
+        _s(*_EIGHT, "tp_forward", "sharding_overlap"),
+        moe=False,
+    ),
+    Stack(
+        "megatron-bridge-hopper-moe",
+        ("nemo moe", "dgxc pretrain bf16", "dgxc pretrain fp8"),
+        "h100",
+        _HOPPER,
+        (*_s("small_products", "passes", "host_moe", "ep_exposed"), *_EXPERTS),
+        moe=True,
+    ),
+    Stack(
+        "megatron-bridge-blackwell-moe",
+        ("nemo moe",),
+        "gb200",
+        _BLACKWELL,
+        (*_s("small_products", "passes", "host_moe", "ep_exposed"), *_EXPERTS),
+        moe=True,
+    ),
+    Stack(
+        "megatron-core-blackwell",
+        ("simumax b200",),
+        "b200",
+        _BLACKWELL,
+        (*_s("products", "attention", "passes", "tp_forward", "step"), _EXPERTS[0]),
+    ),
+    Stack(
+        "torchtitan-hopper",
+        ("torchtitan",),
+        "h100",
+        _HOPPER,
+        _s(
+            *("products", "small_products", "passes", "cast", "tp_forward"),
+            *("sharding_overlap", "step"),
+        ),
+    ),
+    Stack(
+        "nanotron-hopper",
+        ("playbook 8", "playbook many"),
+        "h100",
+        _HOPPER,
+        _s(
+            *("products", "passes", "tp_forward", "host_layer", "dp_window"),
+            *("step", "stragglers"),
+        ),
+        every=6,
+    ),
+    Stack(
+        "maxtext-hopper",
+        ("dgxc jax",),
+        "h100",
+        _HOPPER,
+        _s("products", "small_products", "passes", "sharding_overlap", "step"),
+    ),
+    Stack(
+        "maxtext-cdna4",
+        ("maxtext amd",),
+        "mi355x",
+        ("mi355x", "mi350x"),
+        (
+            *_s("products", "attention", "passes", "sharding_overlap", "ep_exposed"),
+            *_EXPERTS,
+        ),
+        every=4,
+    ),
+)
