@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     from ..models.errors import InputError
-    from .app_fronts import app
+    from .app_profiles import app
 
     try:
         work = app(words, prog_name="shardproof", standalone_mode=False)

@@ -1,9 +1,8 @@
 """Factors of a layer: the generation's priors, and what its kernels add.
 
-The efficiency of dense bf16 products stays the prior's: tables are timed in short
-bursts of inference kernels, and whole steps were predicted better without them. Number
-formats and attention kernels for which there is no prior get the law that fits the
-tables.
+The efficiency of dense products stays the prior's: tables are timed in short bursts of
+inference kernels, and whole steps were predicted better without them. Of attention,
+kernels beside the device's own get a law of their own, by name.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from ...models.profiles.surfaces.law import Floats
 
 _BURSTS = "fitted to kernel tables, see provenance; short bursts, before clocks fall"
-#: Sides and tokens at which the two factors of a product's law are read off.
-_LARGE, _SMALL = 16384.0, 1024.0
-#: Sequence lengths at which those of attention are read off.
+#: Sequence lengths at which the two factors of attention are read off.
 _LONG, _SHORT = 16384.0, 4096.0
+#: Kernels whose tables have a name of their own in a profile.
+_NAMED = ("fa3", "trtllm", "trtllm-mha")
 
 
 def fitted_factors(
@@ -32,30 +31,11 @@ def fitted_factors(
     """Return the factors of a layer and their sources."""
     factors, sources = dict(prior.factors), dict(prior.sources)
     found: dict[str, float] = {}
-    for name, kernel in kernels.items():
-        words = name.split(".")
-        if words[0] == "gemm" and f"{name}.ceiling" not in factors:
-            found |= _product(name, kernel, factors["gemm.bf16.grouped"])
-        if name.startswith("attention.") and name.endswith(".bf16.d128"):
+    for name in _NAMED:
+        if kernel := kernels.get(f"attention.{name}.bf16.d128"):
             ratio = factors["attention.backward"] / factors["attention.forward"]
-            found |= _attention(f"attention.{words[1]}", kernel, ratio)
-    factors |= found
-    sources |= dict.fromkeys(found, _BURSTS)
-    return factors, sources
-
-
-def _product(name: str, kernel: Kernel, grouped: float) -> dict[str, float]:
-    """Solve ceiling * (x / (x + c))^2 for two cubes."""
-    sides = np.array([_LARGE, _SMALL])
-    time = kernel.seconds(m=sides, n=sides, k=sides, beyond=True)
-    ceiling, saturation = _two(
-        np.sqrt(2 * sides**3 / time / kernel.machine.flops), sides
-    )
-    return {
-        f"{name}.ceiling": round(min(ceiling**2, 1.0), 4),
-        f"{name}.saturation": round(saturation, 1),
-        f"{name}.grouped": grouped,
-    }
+            found |= _attention(f"attention.{name}", kernel, ratio)
+    return factors | found, sources | dict.fromkeys(found, _BURSTS)
 
 
 def _attention(name: str, kernel: Kernel, ratio: float) -> dict[str, float]:

@@ -2,7 +2,8 @@
 
 A layer starts from the priors of its generation. Kernels come beside them as tables.
 Where two libraries time the same kernel, the one whose left-out error is smaller is
-kept; of two tables of a collective the one that spans more sizes. Everything is repeatable: the same files give the same bytes.
+kept; of two tables of a collective the one that spans more sizes. Everything is
+repeatable: the same files give the same bytes.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from .layer_file import read_layer as read_layer
 from .load import layer_names as layer_names
 from .load import load_layer as load_layer
 from .load import load_profile as load_profile
+from .load import profile_names as profile_names
 from .load import profile_of as profile_of
 from .profile import Profile as Profile
 from .profile import assemble as assemble

@@ -68,6 +68,11 @@ def load_profile(name: str, *, stack: str = "", cluster: str = "") -> Profile:
     return assemble(found, found[0].title if chosen == layers else "")
 
 
+def profile_names() -> tuple[str, ...]:
+    """Return the names of the package's profiles, sorted."""
+    return tuple(sorted(_index()["profiles"]))
+
+
 @cache
 def load_layer(kind: Kind, name: str) -> Layer:
     """Read one of the package's layers."""

@@ -6,6 +6,7 @@ Its factors come from three layers, and any of them may be replaced alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .layer import Kind, Layer
+    from .surfaces import Kernel
 
 _LAWS: dict[str, type[Any]] = {
     "attention": AttentionLaw,
@@ -113,6 +115,22 @@ class Profile:
                 f"{generation}; it has {', '.join(self.attentions) or 'only its own'}"
             )
         return self.attentions[generation]
+
+    @cached_property
+    def kernels(self) -> Mapping[str, Kernel]:
+        """Measured kernels of the device and cluster layers by name, read when asked.
+
+        Attributes of each: ``seconds(**sizes)``, ``half_width(**sizes)``, ``domain``.
+        """
+        from .surfaces import kernel_of
+
+        return MappingProxyType(
+            {
+                name: kernel_of(document)
+                for layer in self.layers.values()
+                for name, document in layer.tables.items()
+            }
+        )
 
     def interval(self, step_time: float) -> tuple[float, float]:
         """Return the ends of the band around a step time, in seconds."""
