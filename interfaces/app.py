@@ -185,16 +185,16 @@ def diff(
 
 @app.command("enumerate")
 def enumerate_(
-    model: o.Model,
-    cluster: o.ClusterText,
-    seq_len: o.SeqLen,
-    global_batch: o.GlobalBatch,
-    dialect: o.Dialect = o.DIALECT,
-    precision: o.Precision = o.PRECISION,
+    model: o.AnyModel = None,
+    cluster: o.AnyCluster = None,
+    seq_len: o.AnySeqLen = None,
+    global_batch: o.AnyGlobalBatch = None,
+    dialect: o.AnyDialect = None,
+    precision: o.AnyPrecision = None,
     pin: o.Pin = None,
     axis: o.Axis = None,
     max_gpus: o.MaxGpus = None,
-    optimizer: o.Optimizer = o.OPTIMIZER,
+    optimizer: o.AnyOptimizer = None,
     space: o.SpaceText = "default",
     engine: str = typer.Option(
         "vector",
@@ -205,26 +205,33 @@ def enumerate_(
     rules_only: bool = typer.Option(
         False, "--rules-only", help="Leave memory out: what the framework accepts."
     ),
+    count: bool = typer.Option(False, "--count", help="Print the number alone."),
     top: o.Top = 10,
     json: o.AsJson = False,
-    out: o.Out = None,
+    out: o.OutSet = None,
 ) -> Work:
-    """Count and list every configuration that the rules allow and that fits."""
-    from .commands.feasible import run
+    """Count and list every configuration that the rules allow and that fits.
 
-    request = o.request(
-        pin,
-        axis,
-        model=model,
-        cluster=cluster,
-        seq_len=seq_len,
-        global_batch=global_batch,
-        dialect=dialect,
-        precision=precision,
-        optimizer=optimizer,
-        max_gpus=max_gpus,
-        space=space,
-    )
+    A space with a workload, such as mixtral-8x22b-32xmi300x, says the rest itself.
+    """
+    from .commands.feasible import fill, run
+
+    given = {
+        "model": model,
+        "cluster": cluster,
+        "seq_len": seq_len,
+        "global_batch": global_batch,
+        "dialect": dialect,
+        "precision": precision,
+        "optimizer": optimizer,
+    }
+    usual = {
+        "dialect": o.DIALECT,
+        "precision": o.PRECISION,
+        "optimizer": o.OPTIMIZER,
+    }
+    said = fill(space, given, usual)
+    request = o.request(pin, axis, **said, max_gpus=max_gpus, space=space)
     return partial(
         run,
         request,
@@ -233,6 +240,7 @@ def enumerate_(
         top=top,
         as_json=json,
         out=out,
+        count=count,
     )
 
 

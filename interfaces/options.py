@@ -1,6 +1,6 @@
 """The options that several commands share, each with its help."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -72,6 +72,48 @@ MaxGpus = Annotated[
         metavar="N",
         help="Use at most N devices: whole nodes, or a part of one.",
         show_default=False,
+    ),
+]
+_LEFT = "; where the space has a workload, its own."
+
+
+def _maybe(option: str, metavar: str, text: str) -> Any:
+    return typer.Option(option, metavar=metavar, help=text + _LEFT, show_default=False)
+
+
+AnyModel = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[MODEL]",
+        help="A name of the catalogue, a config.json or its folder, or a YAML file"
+        + _LEFT,
+        show_default=False,
+    ),
+]
+AnyCluster = Annotated[
+    str | None,
+    _maybe("--cluster", "CLUSTER", "NODESxGPUS:DEVICE, a name, or a YAML file"),
+]
+AnySeqLen = Annotated[int | None, _maybe("--seq-len", "TOKENS", "Tokens of a sequence")]
+AnyGlobalBatch = Annotated[
+    int | None,
+    _maybe("--global-batch", "SEQUENCES", "Sequences of one step, all GPUs"),
+]
+AnyDialect = Annotated[
+    str | None, _maybe("--dialect", "NAME@RELEASE", "Whose rules must be met")
+]
+AnyPrecision = Annotated[
+    str | None, _maybe("--precision", "FORMAT", "Number format of matrix products")
+]
+AnyOptimizer = Annotated[
+    str | None, _maybe("--optimizer", "NAME", "Recipe of bytes per parameter")
+]
+OutSet = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        metavar="DIR|FILE.parquet",
+        help="Also write the set to this folder, or as one Parquet file.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
-from ...models.errors import unknown_name
-from ...models.layout import axis_label
+from ...models.errors import InputError, unknown_name
+from ...models.layout import OPTIONAL, axis_label
 from ...models.units import GIB
 from ..document import FEASIBLE_SET, Document, problem, with_space
 from ..progress import Progress
@@ -16,6 +17,8 @@ from ..words import LEFT, SHOWN, question
 from .report import INFEASIBLE, OK, finish, prepare
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...models.layout import Layout
     from ...solver.feasible import FeasibleSet
     from ..request import Request
@@ -32,6 +35,7 @@ def run(
     top: int,
     as_json: bool,
     out: str | None,
+    count: bool = False,
 ) -> int:
     """Enumerate, print, and return the exit code: 1 if the set is empty."""
     from ...solver.feasible import Engine, enumerate_feasible
@@ -40,7 +44,8 @@ def run(
         raise unknown_name("engine", engine, get_args(Engine))
     number = rows(top, least=0)
     asked, space = request.problem(), request.in_space()
-    folder = prepare(out)
+    table_file = Path(out) if out and out.endswith(".parquet") else None
+    folder = None if table_file else prepare(out)
     with Progress() as progress:
         found = enumerate_feasible(
             asked,
@@ -49,6 +54,13 @@ def run(
             rules_only=rules_only,
             progress=progress,
         )
+    if table_file is not None:
+        from ..feasible_parquet import write_parquet
+
+        write_parquet(table_file, found)
+    if count:
+        print(found.count)
+        return OK if found.count else INFEASIBLE
     shown = first(found, number)
     if folder is not None:
         from ..feasible_files import write_set
@@ -66,6 +78,41 @@ def run(
     return OK if found.count else INFEASIBLE
 
 
+def fill(
+    space: str, given: Mapping[str, str | int | None], usual: Mapping[str, str]
+) -> dict[str, str | int]:
+    """Complete what the command line left out from the workload of the space.
+
+    Parameters
+    ----------
+    space
+        A shipped space's name or a YAML file.
+    given
+        What was given, None where it was not.
+    usual
+        What stands where neither says anything.
+
+    Raises
+    ------
+    InputError
+        If neither the command line nor the space says something that is needed.
+    """
+    from ...solver.space import load_space
+
+    said = {n: v for n, v in given.items() if v is not None}
+    if len(said) < len(given):
+        said = {**usual, **load_space(space).workload, **said}
+    missing = [
+        n for n in ("model", "cluster", "seq_len", "global_batch") if n not in said
+    ]
+    if missing:
+        raise InputError(
+            f"enumerate needs {', '.join(missing)}: give them, or a --space that has a "
+            f"workload, which {space} has not"
+        )
+    return said
+
+
 def first(found: FeasibleSet, number: int) -> Shown:
     """Return the first configurations in lexicographic order of the axes."""
     layouts = list(islice(found.layouts(), number))
@@ -80,11 +127,15 @@ def first(found: FeasibleSet, number: int) -> Shown:
 
 def table(shown: Shown) -> Table:
     """Return one row for each configuration."""
-    columns = [Column(n, "left" if n in LEFT else "right") for n in SHOWN]
+    listed = {n for layout, _ in shown for n in layout.written() if n in OPTIONAL}
+    names = (*SHOWN, *(n for n in OPTIONAL if n in listed))
+    columns = [
+        Column(n, "left" if n in LEFT or n in listed else "right") for n in names
+    ]
     cells = []
     for layout, peak in shown:
         point = layout.point()
-        line = [axis_label(n, point[n]) for n in SHOWN]
+        line = [axis_label(n, point[n]) for n in names]
         cells.append((*line, "-" if peak is None else f"{peak / GIB:.2f}"))
     return Table((*columns, Column("peak GiB")), tuple(cells))
 
