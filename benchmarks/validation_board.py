@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from .truth import Row
     from .validation_predict import Predicted
 
 #: Median and 90th percentile that a group must not exceed: the drift gate, the
@@ -53,6 +55,7 @@ def _groups(
             "kept": figures([one for one in rows if one.kept]),
             "nothing excluded": figures(rows),
             "left_out_share": _share(rows),
+            "peer": _peer([one for one in rows if one.kept]),
         }
         for key, rows in sorted(groups.items())
     }
@@ -61,6 +64,35 @@ def _groups(
 def _share(rows: Sequence[Predicted]) -> float:
     scope = [one for one in rows if one.in_scope]
     return 1 - sum(one.kept for one in scope) / len(scope) if scope else 0.0
+
+
+def _peer(rows: Sequence[Predicted]) -> dict[str, Any] | None:
+    """Return the errors of another tool's printed predictions of the same rows."""
+    errors = []
+    for one in rows:
+        seconds = peer_seconds(one.entry.row)
+        if seconds is not None:
+            errors.append(seconds / _seconds(one) - 1)
+    if not errors:
+        return None
+    return {
+        "rows": len(errors),
+        "median": float(np.median(np.abs(errors))),
+        "p90": float(np.percentile(np.abs(errors), 90)),
+        "bias": float(np.median(errors)),
+    }
+
+
+def peer_seconds(row: Row) -> float | None:
+    """Return the step time that another tool predicts where the source prints one."""
+    try:
+        said = json.loads(row.text("tool_predictions") or "[]")
+        for entry in said:
+            if "step time ms" in entry["name"]:
+                return float(entry["value"]) / 1e3
+    except (ValueError, TypeError, KeyError):
+        return None
+    return None
 
 
 def figures(rows: Sequence[Predicted]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ..models.profiles.layer_file import text_of
 from .truth import entries, read
 from .validation import DATA
 from .validation_groups import family_of, group_of
-from .validation_stacks import STACKS
+from .validation_stacks import STACKS, era_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +46,8 @@ def samples_of(stack: Stack, table: Sequence[Entry]) -> list[Sample]:
         if group_of(one) not in stack.groups or stack.moe not in (None, mixed):
             continue
         if one.problem.cluster.device.name not in stack.devices:
+            continue
+        if stack.era not in ("", era_of(one.release)):
             continue
         found.append(
             Sample(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..models.profiles import layer_names, profile_of
+from .validation_stacks import era_of
 
 if TYPE_CHECKING:
     from ..models.cluster import Device
     from ..models.profiles import Profile
     from .truth import Setting
 
-_KNOWN: dict[tuple[str, str, str], Profile] = {}
+_KNOWN: dict[tuple[str, str, tuple[str, ...]], Profile] = {}
 #: Stacks whose layer stands in where a stack has none for the device.
 _INSTEAD = {
     "nemo": "megatron-bridge",
@@ -25,7 +26,8 @@ _INSTEAD = {
 def profile_for(one: Setting) -> Profile:
     """Return the profile of a run."""
     kind = "moe" if one.problem.architecture.is_moe else "dense"
-    return _profile(one.problem.cluster.device, one.stack, kind)
+    kinds = (f"{kind}-{era_of(one.release)}", kind)
+    return _profile(one.problem.cluster.device, one.stack, kinds)
 
 
 def generation(device: Device) -> str:
@@ -34,12 +36,20 @@ def generation(device: Device) -> str:
     return plain.layers["device"].name.split("-")[0]
 
 
-def layer_of(device: Device, stack: str, kind: str) -> str:
-    """Return the stack layer for a device, empty where none was fitted."""
+def layer_of(device: Device, stack: str, kinds: tuple[str, ...]) -> str:
+    """Return the stack layer for a device, empty where none was fitted.
+
+    Parameters
+    ----------
+    device, stack
+        What ran, under what.
+    kinds
+        What may follow the names of stack and family, the best first.
+    """
     family, known = generation(device), layer_names("stack")
     tried = stack
     for _ in range(4):
-        for name in (f"{tried}-{family}-{kind}", f"{tried}-{family}"):
+        for name in (*(f"{tried}-{family}-{k}" for k in kinds), f"{tried}-{family}"):
             if name in known:
                 return name
         if tried not in _INSTEAD:
@@ -48,8 +58,8 @@ def layer_of(device: Device, stack: str, kind: str) -> str:
     return ""
 
 
-def _profile(device: Device, stack: str, kind: str) -> Profile:
-    key = (device.name, stack, kind)
+def _profile(device: Device, stack: str, kinds: tuple[str, ...]) -> Profile:
+    key = (device.name, stack, kinds)
     if key not in _KNOWN:
-        _KNOWN[key] = profile_of(device, stack=layer_of(device, stack, kind))
+        _KNOWN[key] = profile_of(device, stack=layer_of(device, stack, kinds))
     return _KNOWN[key]

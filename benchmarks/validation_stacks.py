@@ -26,6 +26,8 @@ class Stack:
         What is fitted.
     moe
         Whether mixtures are taken, or dense models; None takes both.
+    era
+        ``early`` or ``late`` releases alone, see ``era_of``; empty takes every one.
     every
         One run in so many is taken, in the order of the table.
     """
@@ -36,7 +38,18 @@ class Stack:
     devices: tuple[str, ...]
     factors: tuple[str, ...]
     moe: bool | None = None
+    era: str = ""
     every: int = 1
+
+
+#: The first release in which Megatron-Bridge's mixtures are not bound by the host:
+#: partial CUDA graphs are in its recipes from then on.
+_LATE = "26.04"
+
+
+def era_of(release: str) -> str:
+    """Return whether a container's release is early or late; unnamed ones are late."""
+    return "early" if release and release < _LATE else "late"
 
 
 def _s(*names: str) -> tuple[str, ...]:
@@ -107,13 +120,17 @@ STACKS = (
         (*_s("small_products", "passes", "host_moe", "ep_exposed"), *_EXPERTS),
         moe=True,
     ),
-    Stack(
-        "megatron-bridge-blackwell-moe",
-        ("nemo moe",),
-        "gb200",
-        _BLACKWELL,
-        (*_s("small_products", "passes", "host_moe", "ep_exposed"), *_EXPERTS),
-        moe=True,
+    *(
+        Stack(
+            f"megatron-bridge-blackwell-moe-{era}",
+            ("nemo moe",),
+            "gb200",
+            _BLACKWELL,
+            (*_s("small_products", "passes", "host_moe", "ep_exposed"), *_EXPERTS),
+            moe=True,
+            era=era,
+        )
+        for era in ("early", "late")
     ),
     Stack(
         "megatron-core-blackwell",
