@@ -17,6 +17,7 @@ BENCHMARKS = {
     "optimum": "print gaps and CPU seconds of chosen stages, and what the proof costs",
     "pipeline": "print the rates of the pipeline simulator and the published idle",
     "profiles": "print what the fits of kernels miss on rows left out, and bands",
+    "projections": "print how many step times a second one core projects",
     "validation": "compare projected step times with published ones, by source",
     "verdict": "compare the rules with what the frameworks themselves answered",
 }
