@@ -65,7 +65,8 @@ def load_profile(name: str, *, stack: str = "", cluster: str = "") -> Profile:
     chosen = layers | ({"stack": stack} if stack else {})
     chosen = chosen | ({"cluster": cluster} if cluster else {})
     found = [load_layer(kind, chosen[kind]) for kind in KINDS]
-    return assemble(found, found[0].title if chosen == layers else "")
+    own = chosen == layers and found[0].name in (name, f"{name}-prior")
+    return assemble(found, found[0].title if own else "")
 
 
 def profile_names() -> tuple[str, ...]:

@@ -47,8 +47,9 @@ def _tiled(p: Floats, z: Mapping[str, Floats], machine: Machine) -> Floats:
         waves = np.ceil(m / rows) * np.ceil(n / columns) / machine.units
         smooth = (1 - rounding) * np.maximum(waves, floor)
         waves = smooth + rounding * np.ceil(waves)
-        slower = (rows * columns / 32768.0) ** -small
-        np.minimum(best, waves * (rows * columns * slower), out=best)
+        with np.errstate(over="ignore"):  # a fit may try a huge exponent
+            slower = (rows * columns / 32768.0) ** -small
+            np.minimum(best, waves * (rows * columns * slower), out=best)
     each = machine.flops * ceiling / machine.units
     compute = best * (2.0 * (k + prologue) / each)
     time = either(compute, _traffic(z, machine, memory), 1 + sharpness) + start
@@ -108,7 +109,7 @@ def _tiled_law(name: str, rounding: Parameter) -> Law:
             _START,
             Parameter(name="prologue", prior=128.0, spread=0.7),
             rounding,
-            Parameter(name="small", prior=0.3, spread=0.5, most=2.0),
+            Parameter(name="small", prior=0.3, spread=0.5),
             _SHARPNESS,
             Parameter(name="floor", prior=0.1, spread=1.0, most=1.0),
         ),
