@@ -6,16 +6,19 @@ rules named here.
 
 from __future__ import annotations
 
-import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..models.architecture import LatentAttention
 from ..models.dialects.megatron_args import Arguments
 from ..models.dialects.megatron_args_run import read_run
 from ..models.layout import RECOMPUTE_MODULES
 from .memory_peaks_mcore import COLUMNS, EXPERTS, flags_of
+from .truth.architecture import architecture_of
 
 if TYPE_CHECKING:
+    from ..models.architecture import Architecture
     from ..models.dialects.megatron_args import Value
     from ..models.memory.phases import Run
     from .truth.row import Row
@@ -28,26 +31,11 @@ _MODERN: dict[str, Value] = {
     "attention-dropout": "0.0",
     "hidden-dropout": "0.0",
     "no-create-attention-mask-in-dataloader": True,
+    "qk-layernorm": True,
 }
-_LATENT = re.compile(
-    r"MLA q_lora(?P<q>\d+) kv_lora(?P<kv>\d+) qk(?:_nope)?(?P<nope>\d+)"
-    r"(?:\+| qk_rope)(?P<rope>\d+) v(?P<v>\d+)"
-)
-_FIRST_DENSE = re.compile(r"first (?P<n>\d+) layers? dense")
+_CAPACITY = re.compile(r"capacity factor (?P<factor>\d+(?:\.\d+)?)")
+_QUERY_RANK = re.compile(r"q_lora\w*\W{0,4}\d")
 _BLOCK = re.compile(r"block\D{0,12}(?P<n>\d+) layers?")
-_HEAD = re.compile(r"head_dim\D{0,4}(?P<d>\d+)")
-
-
-def notes_of(row: Row) -> str:
-    """Return what the table says of the architecture in words."""
-    text = row.text("arch_notes")
-    if text.startswith("{"):
-        try:
-            found = json.loads(text)
-        except ValueError:
-            return text
-        return " ".join(f"{k} {v}" for k, v in found.items())
-    return text
 
 
 def arguments_of(row: Row) -> Arguments:
@@ -60,49 +48,21 @@ def arguments_of(row: Row) -> Arguments:
     # Unless a row says so, it is the length of these cards' recipes.
     found.setdefault("seq-length", "4096")
     found.update(flags_of(row))
-    # Recipes of Megatron-Bridge shard the optimizer, also where a card says "none".
-    found["use-distributed-optimizer"] = True
     found.update(_experts(row) if row.text("experts") else {})
-    found.update(_latent(row))
     found.update(_options(row))
     return Arguments(found)
 
 
-def _latent(row: Row) -> dict[str, Value]:
-    notes = notes_of(row)
-    found: dict[str, Value] = {}
-    if match := _HEAD.search(notes):
-        found["kv-channels"] = match["d"]
-    if match := _LATENT.search(notes):
-        found |= {
-            "multi-latent-attention": True,
-            "qk-layernorm": True,
-            "q-lora-rank": match["q"],
-            "kv-lora-rank": match["kv"],
-            "qk-head-dim": match["nope"],
-            "qk-pos-emb-head-dim": match["rope"],
-            "v-head-dim": match["v"],
-        }
-    elif "qwen3" in row.text("model"):
-        found["qk-layernorm"] = True
-    return found
-
-
 def _experts(row: Row) -> dict[str, Value]:
-    """Read experts; ``shared_experts`` counts them, each of the experts' width."""
     found: dict[str, Value] = {
-        EXPERTS["moe_ffn"]: row.text("moe_ffn"),
+        EXPERTS["moe_ffn"]: row.text("moe_ffn") or row.text("ffn"),
         "moe-token-dispatcher-type": "alltoall",
         "moe-grouped-gemm": True,
     }
+    if "deepep" in row.words("extras"):
+        found["moe-token-dispatcher-type"] = "flex"
     if not row.text("etp"):
         found["expert-tensor-parallel-size"] = "1"
-    if shared := row.whole("shared_experts"):
-        width = shared * (row.whole("moe_ffn") or 0)
-        found[EXPERTS["shared_experts"]] = str(width)
-    if match := _FIRST_DENSE.search(notes_of(row)):
-        layers, dense = row.whole("layers") or 0, int(match["n"])
-        found["moe-layer-freq"] = f"([0]*{dense}+[1]*{layers - dense})"
     return found
 
 
@@ -110,15 +70,17 @@ def _options(row: Row) -> dict[str, Value]:
     words = row.words("extras", "recompute")
     found: dict[str, Value] = {}
     if "bridge" in row.words("framework"):
-        # Its performance recipes reduce gradients in 16 bits.
+        # Its recipes shard the optimizer, also where a card says "none", and reduce
+        # gradients in 16 bits.
+        found["use-distributed-optimizer"] = True
         found["grad-reduce-in-bf16"] = True
     if "te fused cross-entropy" in words:
         found |= {"cross-entropy-loss-fusion": True, "cross-entropy-fusion-impl": "te"}
     if "fp8" in row.words("precision"):
         found["fp8-format"] = "hybrid"
         found["fp8-recipe"] = _recipe(row.words("precision"))
-    if "capacity factor 1" in words:
-        found["moe-expert-capacity-factor"] = "1"
+    if factor := _CAPACITY.search(words):
+        found["moe-expert-capacity-factor"] = factor["factor"]
     if "cp_comm_type=a2a" in words:
         found["cp-comm-type"] = "a2a"
     choice = row.text("recompute").partition(":")[2]
@@ -140,6 +102,26 @@ def _recipe(text: str) -> str:
     return next((name for word, name in names.items() if word in text), "tensorwise")
 
 
+def model_of(row: Row) -> Architecture:
+    """Return the model; latent attention compresses queries only if a rank is stated.
+
+    Raises
+    ------
+    Unstated
+        If the row does not say what its model is.
+    """
+    model = architecture_of(row)[0]
+    if _QUERY_RANK.search(row.text("arch_notes")):
+        return model
+    layers = tuple(
+        replace(layer, attention=replace(layer.attention, q_rank=None))
+        if isinstance(layer.attention, LatentAttention)
+        else layer
+        for layer in model.layers
+    )
+    return replace(model, layers=layers)
+
+
 def run_of(row: Row, generation: str) -> Run:
     """Return the run of a row.
 
@@ -149,4 +131,5 @@ def run_of(row: Row, generation: str) -> Run:
         If the row lacks a size.
     """
     args = arguments_of(row)
-    return read_run(args, row.whole("num_gpus") or 8, generation)
+    world = row.whole("num_gpus") or 8
+    return read_run(args, world, generation, architecture=model_of(row))

@@ -109,8 +109,12 @@ def predict(row: Row, remade: frozenset[str] = frozenset()) -> Prediction:
         run = mcore.run_of(row, generation(row.text("gpu")), remade)
         return _of_run(row, run, run.pp - 1)
     if name in ("simumax", "mbridge") and row.whole("layers"):
-        run = megatron.run_of(row, generation(row.text("gpu")))
-        return _of_run(row, run)
+        try:
+            return _of_run(row, megatron.run_of(row, generation(row.text("gpu"))))
+        except InputError:
+            # Layers that do not divide, for one: the planner's own split is taken.
+            found = setting(row)
+            return _of_run(row, run_of(found.problem, found.layout))
     if name == "playbook":
         return _nanotron(row)
     if name == "torchtitan":

@@ -24,6 +24,7 @@ from .megatron_args_stages import stages_of
 from .megatron_args_training import precision_of, training_of
 
 if TYPE_CHECKING:
+    from ..architecture import Architecture
     from ..memory.library import Backend
     from .megatron_args import Arguments
 
@@ -33,7 +34,11 @@ DEFERRED = 2
 
 
 def read_run(
-    args: Arguments, world: int, generation: str, attention: Backend | None = None
+    args: Arguments,
+    world: int,
+    generation: str,
+    attention: Backend | None = None,
+    architecture: Architecture | None = None,
 ) -> Run:
     """Read a run.
 
@@ -47,13 +52,15 @@ def read_run(
         The devices' instruction set, such as ``sm90``.
     attention
         The attention that runs, if it is known better than the arguments say.
+    architecture
+        The model, if it is known better than the arguments say.
 
     Raises
     ------
     InputError
         If an argument is missing, wrong, or the parallel sizes do not fit the world.
     """
-    arch = architecture_of(args)
+    arch = architecture or architecture_of(args)
     stages = stages_of(args, arch)
     point = point_of(args, world, len(stages[0]))
     chosen = attention or attention_of(args, generation)
@@ -96,7 +103,9 @@ def point_of(args: Arguments, world: int, vpp: int) -> dict[str, int]:
     mbs = args.whole("micro-batch-size", 1, least=1)
     batch = args.whole("global-batch-size", mbs * dp)
     sharded = args.has("use-distributed-optimizer")
-    sharding = "zero-3" if args.has("use-megatron-fsdp") else "zero-1"
+    sharding = "megatron-fsdp" if args.has("use-megatron-fsdp") else "zero-1"
+    if args.has("use-torch-fsdp2"):
+        sharded, sharding = True, "fsdp2"
     return {
         "tp": tp,
         "pp": pp,
