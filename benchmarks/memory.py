@@ -15,6 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..models.errors import InputError
 from ..models.expr import value
 from ..models.layout import RECOMPUTE_FULL
 from ..models.memory import MemoryModel
@@ -197,9 +198,60 @@ def evaluate(case: Case) -> dict[str, Any]:
     }
 
 
+#: Settings that every case states.
+NEEDED = ("h", "a", "s", "b", "layers")
+_WAY_OUT = "give a JSON list of {case: {h, a, s, b, layers, ...}}, see docs/memory.md"
+
+
+def load(path: Path) -> list[Mapping[str, Any]]:
+    """Read a file of cases.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or holds something else.
+    """
+    try:
+        found: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}"[:160]
+        raise InputError(f"cannot read {path} ({reason}); {_WAY_OUT}") from None
+    if not isinstance(found, list):
+        kind = type(found).__name__
+        raise InputError(f"{path} must hold a list, got {kind}; {_WAY_OUT}")
+    for index, entry in enumerate(found):
+        case = entry.get("case", entry) if isinstance(entry, dict) else None
+        absent = [n for n in NEEDED if not isinstance(case, dict) or n not in case]
+        if absent:
+            raise InputError(
+                f"case {index} of {path} must state {', '.join(NEEDED)}, got none of "
+                f"{', '.join(absent)}; {_WAY_OUT}"
+            )
+    return found
+
+
+def _evaluated(index: int, entry: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return evaluate(dict(entry.get("case", entry)))
+    except (InputError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        reason = str(error) if isinstance(error, InputError) else repr(error)[:160]
+        return {"error": f"case {index} has settings that make no model: {reason}"}
+
+
 def run(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Evaluate cases in order; each has its settings under ``case``."""
-    return [evaluate(dict(entry.get("case", entry))) for entry in cases]
+    """Evaluate cases in order; each has its settings under ``case``.
+
+    One that makes no model has an ``error`` in place of figures.
+
+    Raises
+    ------
+    InputError
+        If no case makes a model.
+    """
+    found = [_evaluated(index, entry) for index, entry in enumerate(cases)]
+    if found and all("error" in result for result in found):
+        raise InputError(f"{found[0]['error']}; {_WAY_OUT}")
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -208,13 +260,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, required=True, help="JSON list of cases")
     parser.add_argument("--json", action="store_true", help="print JSON")
     chosen = parser.parse_args(argv)
-    cases = json.loads(chosen.data.read_text())
+    cases = load(chosen.data)
     results = run(cases)
     if chosen.json:
         print(json.dumps({"cases": results}))
         return 0
     for entry, result in zip(cases, results, strict=True):
         name = entry.get("name", "case")
+        if "error" in result:
+            print(f"{name}: {result['error']}")
+            continue
         off = result["saved_bytes"] - entry.get("saved_bytes", result["saved_bytes"])
         print(f"{name}: {result['saved_bytes']:,} bytes kept, {off:+,} off")
     return 0

@@ -144,6 +144,13 @@ def memory(
     seq_len: o.SeqLen,
     global_batch: o.GlobalBatch,
     pin: o.LayoutPin = None,
+    layout: str | None = typer.Option(
+        None,
+        "--layout",
+        metavar="AXES|FILE",
+        help="The layout: tp=4,pp=2,... or a saved answer, layout or YAML of axes.",
+    ),
+    items: bool = typer.Option(False, "--items", help="List every tensor."),
     rank: int | None = typer.Option(
         None, "--rank", metavar="R", help="List this pipeline rank, not the fullest."
     ),
@@ -154,11 +161,12 @@ def memory(
     confidence: o.Confidence = o.CONFIDENCE,
     json: o.AsJson = False,
 ) -> Work:
-    """List what lies in memory at the peak of one configuration, byte by byte."""
+    """Say what lies in memory at the peak of one configuration, byte by byte."""
+    from .commands.layout_text import layout_pins
     from .commands.memory import run
 
     request = o.request(
-        pin,
+        [*(layout_pins(layout) if layout else ()), *(pin or ())],
         None,
         model=model,
         cluster=cluster,
@@ -169,13 +177,19 @@ def memory(
         optimizer=optimizer,
         max_gpus=max_gpus,
     )
-    return partial(run, request, rank=rank, confidence=confidence, as_json=json)
+    return partial(
+        run, request, rank=rank, confidence=confidence, as_json=json, listed=items
+    )
 
 
 @app.command()
 def diff(
-    first: str = typer.Argument(metavar="A.json", help="From `memory ... --json`."),
-    second: str = typer.Argument(metavar="B.json", help="The same of another."),
+    first: str = typer.Argument(
+        metavar="A", help="A document of `memory`, `project` or `plan ... --json`."
+    ),
+    second: str = typer.Argument(
+        metavar="B", help="Another, or a layout of the same problem: tp=4,pp=2,..."
+    ),
 ) -> Work:
     """Say where the bytes of two configurations part, item by item."""
     from .commands.diff import run

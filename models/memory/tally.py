@@ -194,9 +194,11 @@ def _weighted(constant: int, weights: dict[Expr, int]) -> Expr:
         return total((constant, *(node for node, _ in kept)))
 
     def bounds() -> tuple[int, int]:
-        # All weights are bytes, so that no product changes the order of its ends.
-        low = sum(node.lo * weight for node, weight in kept)
-        return constant + low, constant + sum(n.hi * w for n, w in kept)
+        # Units that hold where a condition does not have terms with a minus.
+        ends = [
+            (n.lo * w, n.hi * w) if w > 0 else (n.hi * w, n.lo * w) for n, w in kept
+        ]
+        return constant + sum(e[0] for e in ends), constant + sum(e[1] for e in ends)
 
     nodes, factors = zip(*kept, strict=True)
     return Expr.make(Op.SUM, nodes, (constant, factors), bounds)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardproof.benchmarks.memory import main, run
+from shardproof.models.errors import InputError
 
 DATA = Path(__file__).parent / "data"
 GIVEN = json.loads((DATA / "megatron_layers.json").read_text())
@@ -90,3 +91,34 @@ def test_command_prints_results_in_order_without_result_fields(tmp_path, capsys)
     assert [p["saved_bytes"] for p in printed] == [
         entry["saved_bytes"] for entry in GIVEN[:5]
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[1]",
+        '[{"case": {"h": 64}}]',
+        '[{"case": {"h": 64, "a": "x", "s": 8, "b": 1, "layers": 1}}]',
+        '[{"case": {"h": 64, "a": 0, "s": 8, "b": 1, "layers": 1}}]',
+    ],
+)
+def test_other_files_are_refused_in_a_sentence(tmp_path, text):
+    data = tmp_path / "cases.json"
+    data.write_text(text)
+    with pytest.raises(InputError, match="give a JSON list"):
+        main(["--data", str(data), "--json"])
+
+
+def test_a_file_that_is_none_is_refused():
+    with pytest.raises(InputError, match="/dev/null"):
+        main(["--data", "/dev/null"])
+
+
+def test_a_case_that_makes_no_model_spares_the_others():
+    good = {"case": GIVEN[0]["case"]}
+    wrong = {"case": {**GIVEN[0]["case"], "a": 0}}
+    found = run([wrong, good])
+    assert "error" in found[0]
+    assert found[1]["saved_bytes"] == GIVEN[0]["saved_bytes"]
