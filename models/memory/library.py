@@ -147,6 +147,31 @@ def layer_extras(
         yield Entry(name, dtype, shape, width, units.tokens_tp)
 
 
+def moment_extras(
+    model: MemoryModel, stage: Stage, transient: str | None, software: Software
+) -> Iterator[Held]:
+    """Yield what is alive for a moment, whatever the micro-batches keep.
+
+    Under sequence parallelism the gradient of the projection's input is scattered into
+    a tensor of its own. Fused latent attention holds one tensor of the queries' size.
+    """
+    units, hidden = model.context.units, model.architecture.hidden
+    if transient == "loss moment" and value(model.dims.sp, {}):
+        scattered = value(units.shard.times(2 * hidden), {})
+        source = "Megatron-LM, reduce-scatter of the output layer; SimuMax B200"
+        yield Held("scattered gradient of the projection input", scattered, source)
+    widths = [
+        kind.attention.heads * (kind.attention.nope_dim + kind.attention.rope_dim)
+        for index, kind in enumerate(model.architecture.kinds)
+        if isinstance(kind.attention, LatentAttention)
+        and any(chunk.layers[index] for chunk in stage)
+    ]
+    if widths and software.attention != UNFUSED:
+        queries = value(units.tokens_tp.times(2 * max(widths)), {})
+        source = "SimuMax B200, DeepSeek-V2 on three kinds of rank, within 20 MiB"
+        yield Held("latent attention's copy of queries", queries, source)
+
+
 def scripted_loss(model: MemoryModel, software: Software) -> Iterator[Held]:
     """Yield the copies of the logits that a loss keeps if it is not compiled."""
     native = model.context.training.cross_entropy == "native-fused"

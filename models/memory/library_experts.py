@@ -26,7 +26,7 @@ _ROWS = ("routed ", "experts' ", "gradients of routed")
 #: Name of the item that the routing's imbalance makes.
 UNEVEN = "rows beyond balanced routing"
 #: Row tensors that a grouped product's backward makes beside the ledger's two.
-TEMPORARIES = 2
+TEMPORARIES = 1
 
 
 def expert_extras(model: MemoryModel, moment: Moment, code: int) -> Iterator[Held]:
@@ -56,7 +56,7 @@ def expert_extras(model: MemoryModel, moment: Moment, code: int) -> Iterator[Hel
             for entry in model.board.entries(moment.transient, code)
             if entry.name == "gradients of routed tokens"
         ]
-        source = "SimuMax B200, first rank of DeepSeek-V2: two more row tensors"
+        source = "SimuMax B200, first rank of DeepSeek-V2: one more row tensor"
         held = TEMPORARIES * sum(gradients)
         yield Held("temporaries of grouped products", held, source)
 

@@ -19,6 +19,7 @@ from .library import (
     batches,
     deferred_logits,
     layer_extras,
+    moment_extras,
     scripted_loss,
     workspaces,
 )
@@ -170,6 +171,7 @@ def fullest(
         alive = (
             Held("activations", _component(model, moment), "docs/memory.md"),
             Held("attention outputs before they are turned", copies, "FlashAttention"),
+            *moment_extras(model, stage, moment.transient, run.software),
             *expert_extras(model, moment, code),
         )
         if best is None or total_bytes(alive) > total_bytes(best[1]):
