@@ -18,11 +18,12 @@ import numpy as np
 from ..calibration.stack import Sample, left_out, predict
 from ..calibration.stack.factors import changed
 from ..models import catalogue
-from ..models.profiles import Layer, load_layer, profile_of
+from ..models.profiles import Layer, load_layer
 from ..models.profiles.layer_file import text_of
 from .truth import entries, read
 from .validation import DATA
 from .validation_groups import family_of, group_of
+from .validation_profiles import base_profile
 from .validation_stacks import STACKS, era_of
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def fitted(stack: Stack, table: Sequence[Entry]) -> tuple[Layer, dict[str, Any]]
     """
     samples = samples_of(stack, table)
     chosen = samples[:: stack.every]
-    profile = profile_of(catalogue.device(stack.device))
+    profile = base_profile(catalogue.device(stack.device))
     values, unseen = left_out(chosen, profile, stack.factors)
     measured = np.array([s.seconds for s in chosen])
     band = _band(measured / unseen - 1)
@@ -142,7 +143,7 @@ def _spread_out(values: dict[str, float], device: str) -> dict[str, float]:
     for name, value in values.items():
         section, *_, field = name.split(".")
         if section == "gemm":
-            formats = profile_of(catalogue.device(device)).gemm
+            formats = base_profile(catalogue.device(device)).gemm
             found |= {f"gemm.{key}.{field}": value for key in formats}
         else:
             found[name] = value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..models.profiles import layer_names, profile_of
+from ..models.profiles import layer_names, load_profile, profile_of
 from .validation_stacks import era_of
 
 if TYPE_CHECKING:
@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from .truth import Setting
 
 _KNOWN: dict[tuple[str, str, tuple[str, ...]], Profile] = {}
+#: Families of devices whose stacks have layers.
+_FAMILIES = {
+    **dict.fromkeys(("a100-40", "a100-80"), "ampere"),
+    **dict.fromkeys(("h100", "h200", "h800"), "hopper"),
+    **dict.fromkeys(("b200", "b300", "gb200", "gb300"), "blackwell"),
+    **dict.fromkeys(("mi300x", "mi325x"), "cdna3"),
+    **dict.fromkeys(("mi350x", "mi355x"), "cdna4"),
+}
 #: Stacks whose layer stands in where a stack has none for the device.
 _INSTEAD = {
     "nemo": "megatron-bridge",
@@ -31,9 +39,20 @@ def profile_for(one: Setting) -> Profile:
 
 
 def generation(device: Device) -> str:
-    """Return the name of a device's family: ``hopper``, ``cdna3``."""
-    plain = profile_of(device)
-    return plain.layers["device"].name.split("-")[0]
+    """Return the name of a device's family: ``hopper``, ``cdna3``; empty if none."""
+    return _FAMILIES.get(device.name, "")
+
+
+def base_profile(device: Device, stack: str = "") -> Profile:
+    """Return the profile that the stack layers of a device's family are fitted on.
+
+    Its kernels follow the family's smooth laws: stacks fitted on one set of kernels
+    do not hold on another.
+    """
+    family = generation(device)
+    if not family:
+        return profile_of(device, stack=stack)
+    return load_profile(family, stack=stack)
 
 
 def layer_of(device: Device, stack: str, kinds: tuple[str, ...]) -> str:
@@ -61,5 +80,5 @@ def layer_of(device: Device, stack: str, kinds: tuple[str, ...]) -> str:
 def _profile(device: Device, stack: str, kinds: tuple[str, ...]) -> Profile:
     key = (device.name, stack, kinds)
     if key not in _KNOWN:
-        _KNOWN[key] = profile_of(device, stack=layer_of(device, stack, kinds))
+        _KNOWN[key] = base_profile(device, layer_of(device, stack, kinds))
     return _KNOWN[key]

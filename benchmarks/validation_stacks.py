@@ -117,7 +117,7 @@ STACKS = (
         ("nemo moe", "dgxc pretrain bf16", "dgxc pretrain fp8"),
         "h100",
         _HOPPER,
-        (*_s("small_products", "passes", "host_moe", "ep_exposed"), *_EXPERTS),
+        (*_s("small_products", "passes", "cast", "host_moe", "ep_exposed"), *_EXPERTS),
         moe=True,
     ),
     *(
@@ -126,7 +126,10 @@ STACKS = (
             ("nemo moe",),
             "gb200",
             _BLACKWELL,
-            (*_s("small_products", "passes", "host_moe", "ep_exposed"), *_EXPERTS),
+            (
+                *_s("small_products", "passes", "cast", "host_moe", "ep_exposed"),
+                *_EXPERTS,
+            ),
             moe=True,
             era=era,
         )

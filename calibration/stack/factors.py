@@ -47,7 +47,7 @@ FACTORS = {
     "stack.tp_backward": Factor(0.4, 0.05, 1.0),
     "stack.tp_hidden": Factor(0.4, 0.05, 0.95),
     "stack.ep_exposed": Factor(0.4, 0.1, 1.0),
-    "stack.dp_window": Factor(0.4, 0.02, 2.0),
+    "stack.dp_window": Factor(0.4, 0.02, 1.0),
     "stack.dp_tail": Factor(0.7, 0.002, 1.0),
     "stack.sharding_overlap": Factor(0.4, 1.0, 8.0),
     "stack.host_layer": Factor(0.7, 2e-5, 5e-3),
