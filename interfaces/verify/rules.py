@@ -44,6 +44,8 @@ class Rules:
         dialect = self.saved.document["problem"]["dialect"]
         if dialect not in DIALECTS:
             raise NotCoveredError(f"the rules of {dialect}")
+        if dialect != DIALECTS[-1] and self.saved.training.precision != "bf16":
+            raise NotCoveredError(f"{self.saved.training.precision} with {dialect}")
         if other := set(self.saved.advice) - set(ADVICE):
             raise NotCoveredError(f"the advice {', '.join(sorted(other))}")
 
@@ -127,6 +129,8 @@ class Rules:
         chosen = set(x["recompute"].split("+")) - {"none", "full"}
         latent = any(isinstance(a, LatentAttention) for a in self._attention)
         yield "recompute-selective", latent or "mla_up_proj" not in chosen
+        biased = any(b.bias for b in self._dense) or any(b.bias for b in self._sparse)
+        yield "recompute-bias", not (biased and self._dense and "mlp" in chosen)
         present = {"core_attn"}
         present |= {"layernorm"} if latent or self._sparse else set()
         present |= {"mla_up_proj"} if latent else set()

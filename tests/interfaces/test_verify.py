@@ -102,7 +102,7 @@ def other(value: Any, draw: Any) -> Any:
     if isinstance(value, int):
         return value + draw(st.sampled_from([-1, 1, 2, 7]))
     if isinstance(value, float):
-        return (value or 0.5) * draw(st.sampled_from([0.5, 1.01, 2.0]))
+        return value + max(abs(value), 0.01) * draw(st.sampled_from([-0.3, 0.01, 1.0]))
     if isinstance(value, str):
         return value + draw(st.sampled_from(["x", "0", "+"]))
     return 1 if value is None else None

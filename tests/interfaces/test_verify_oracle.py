@@ -49,6 +49,16 @@ def test_counts_are_the_products(drawn: tuple[Problem, Space]) -> None:
     assert found.least == (int(peaks.min()) if points.count else None)
 
 
+@pytest.mark.parametrize("name", ["gpt2-xl", "gpt-oss-20b", "deepseek-v2-lite"])
+def test_counts_are_the_products_for_models_with_biases_and_latents(name: str) -> None:
+    problem = Request(
+        model=name, cluster="1x4:h100", seq_len=1024, global_batch=16
+    ).problem()
+    domains = bind(problem, load_space())
+    mine = loops(problem, load_space())
+    assert sum(1 for _ in mine.legal()) == legal_points(domains).count
+
+
 @settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
 @given(problems(), st.integers(0, 2**32 - 1))
 def test_broken_rules_are_the_products(drawn: tuple[Problem, Space], seed: int) -> None:

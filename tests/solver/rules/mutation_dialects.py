@@ -24,6 +24,7 @@ _THREE = replace(SIZES, world=6, layers=12, global_batch=14)
 _SHORT = replace(SIZES, seq_len=4)
 _EIGHT = at("interleaved", vpp=2, num_layers_in_first_pipeline_stage=1)
 _ODD = replace(SIZES, seq_len=511)
+_FIXED = {"expandable_segments": 0}
 HAND: dict[tuple[str, str], list[Hand]] = {
     ("primus", "schedule-vpp"): [
         *both_sides(_PRIMUS, {}, at("1f1b", vpp=2)),
@@ -52,6 +53,9 @@ HAND: dict[tuple[str, str], list[Hand]] = {
         *both_sides(_TURBO, _DEEP, {**_DEEP, "moe_shared_expert_overlap": 1}, MOE),
         Hand(True, _TURBO, sizes=MOE, axes={"moe_shared_expert_overlap": 1}),
     ],
+    ("primus", "bad-segments"): both_sides(
+        "Primus pull request 1011", {"expandable_segments": 1}, _FIXED
+    ),
     ("dualpipe", "schedule-vpp"): [
         *both_sides(_DUAL, at("dualpipe"), at("dualpipe", vpp=2)),
         *both_sides(_DUALV, at("dualpipev", vpp=2), at("dualpipev")),

@@ -1,4 +1,4 @@
-"""Cases by hand of Megatron's rules, and recorded verdicts that are cited for them."""
+"""Cases by hand of Megatron's rules."""
 
 from dataclasses import replace
 
@@ -48,6 +48,11 @@ _SHARDED = {"use_megatron_fsdp": 1}
 _HSDP = {"sharding": SHARDINGS.index("hsdp"), **_SHARDED}
 _FSDP = {"sharding": SHARDINGS.index("megatron-fsdp"), **_SHARDED}
 _NO_FP16 = replace(SIZES, formats=("bf16", "fp8"))
+_BIASED = "megatron-core 0.16.1 random.py, CheckpointFunction.backward"
+_BIAS = {"bias": True}
+_MLP = {"recompute_granularity": "selective", "recompute_modules": ["mlp"]}
+_EARLY = "Megatron-LM core_v0.15.0 megatron/training/arguments.py, validate_args"
+_HALF = {"precision": 1, "moe_grouped_gemm": 0}
 MEGATRON: dict[str, list[Hand]] = {
     "rank-order": [yes(STATE + "RankGenerator", SPARSE, order="tp-cp-ep-pp", world=8)],
     "pp-shared": [no(STATE + "equal pp groups", SPARSE, order="tp-pp-cp-ep-dp")],
@@ -297,6 +302,23 @@ MEGATRON: dict[str, list[Hand]] = {
         *both_sides(OWN, {"recompute": 1 << 3}, {"recompute": 1 << 4}),
         Hand(True, OWN, axes={"recompute": RECOMPUTE_FULL}),
     ],
+    "recompute-bias": [
+        no(_BIASED, DENSE, **_BIAS, **_MLP),
+        yes(_BIASED, DENSE, **_BIAS, **_MLP, fp8="e4m3", fp8_recipe="tensorwise"),
+        yes(_BIASED, DENSE, **_BIAS, **_MLP, fp4=True),
+        yes(_BIASED, DENSE, **_BIAS),
+        yes(_BIASED, DENSE, **_MLP),
+    ],
+    "ep-fp16": [
+        Hand(False, _EARLY, sizes=MOE, axes={"ep": 2}, options=_HALF),
+        Hand(True, _EARLY, sizes=MOE, axes={"ep": 1}, options=_HALF),
+        Hand(True, _EARLY, sizes=MOE, axes={"ep": 2}),
+    ],
+    "grouped-bf16": [
+        Hand(False, _EARLY, sizes=MOE, options=_HALF | {"moe_grouped_gemm": 1}),
+        Hand(True, _EARLY, sizes=MOE, options={"moe_grouped_gemm": 1}),
+        Hand(True, _EARLY, sizes=MOE, options=_HALF),
+    ],
     "recompute-clipped": [
         Hand(True, _CLIPPED, axes={**_BLOCK, "recompute_num_layers": 4}),
         Hand(False, _CLIPPED, axes={**_BLOCK, "recompute_num_layers": 5}),
@@ -380,31 +402,4 @@ MEGATRON: dict[str, list[Hand]] = {
             axes={"fp8": 1, "fp8_recipe": 3, "fp8_param_gather": 1},
         ),
     ],
-}
-
-#: Recorded verdicts, by their number, that show a side of a rule which those made
-#: for it do not.
-EXTRA: dict[str, tuple[int, ...]] = {
-    "layers-pp": (2444,),
-    "size-middle": (2889, 14860),
-    "vpp-p2p": (53, 13962),
-    "vpp-microbatches": (52,),
-    "m-ge-pp": (52,),
-    "group-pp": (14117,),
-    "layout-mtp": (3900,),
-    "cp-a2a": (63,),
-    "expert-pattern": (57,),
-    "deepep-padding": (5980,),
-    "etp-bias": (68, 159),
-    "bias-alone": (54, 60),
-    "recompute-fp8": (7441,),
-    "optimizer-offload-fp8": (12116,),
-    "graph-moe": (12636,),
-}
-#: Recorded configurations that break a rule which core and launcher do not check,
-#: by its sentence.
-EXTRA_REFUSED: dict[str, tuple[int, ...]] = {
-    "cp-a2a": (14020,),
-    "recompute-uniform": (8270,),
-    "fp8-sides": (6924, 6942),
 }

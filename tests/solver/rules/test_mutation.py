@@ -9,8 +9,11 @@ no other rule refuses: there the verdict changes.
 
 from __future__ import annotations
 
+import gzip
+import json
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +22,7 @@ from layout_boundaries import LAYOUTS
 from megatron_cases import change
 from mutation_dialects import HAND
 from mutation_excuses import EQUIVALENT, REDUNDANT
-from mutation_megatron import EXTRA, EXTRA_REFUSED, MEGATRON
+from mutation_megatron import MEGATRON
 from option_boundaries import OPTIONS
 from rule_mutants import MODULES, Mutant, Switch, instrumented, outcome
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from shardproof.solver.rules import Rule
 
 Key = tuple[str, str]
+CITED = Path(__file__).parent / "data" / "cited_verdicts.json.gz"
 BOUNDARIES = LAYOUTS | EXPERT | OPTIONS
 #: Dialects whose own classes are asked about each rule, in ``tests/oracles/verdict``.
 ASKED_THERE = {"deepspeed", "accelerate"}
@@ -96,11 +100,9 @@ def recorded() -> dict[str, list[tuple[str, bool, Any]]]:
         rule = one.kind.removesuffix(" ok")
         held = one.kind.endswith(" ok")
         found.setdefault(rule, []).append((f"record {i}", held, one.case))
-    for rule, numbers in (*EXTRA.items(), *EXTRA_REFUSED.items()):
-        for i in numbers:
-            held = numbers is not EXTRA_REFUSED.get(rule) and every[i].legal
-            told = (f"record {i}", held, every[i].case)
-            found.setdefault(rule, []).append(told)
+    for one in json.loads(gzip.decompress(CITED.read_bytes())):
+        told = (f"cited, made for {one['made_for']}", one["holds"], one["case"])
+        found.setdefault(one["rule"], []).append(told)
     return found
 
 
@@ -228,4 +230,4 @@ def test_without_it_a_verdict_changes(key: Key) -> None:
 def test_every_case_is_of_a_rule() -> None:
     assert set(HAND) | set(EQUIVALENT) <= set(RULES)
     known = {rule for dialect, rule in RULES if dialect == "megatron"}
-    assert set(MEGATRON) | set(EXTRA) <= known
+    assert set(MEGATRON) <= known
