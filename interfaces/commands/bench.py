@@ -11,6 +11,7 @@ BENCHMARKS = {
     "cases_deepseek": "DeepSeek-V3 on 256 MI355X: published stages and chosen ones",
     "cases_mixtral": "Mixtral 8x22B on 32 MI355X: plans of Primus and the optimum",
     "explain": "print points, conflicts and CPU seconds of requests that cannot be met",
+    "enumerate": "count the spaces of five workloads, by arrays and by CP-SAT",
     "legality": "judge configurations as Megatron does, and compare with its verdicts",
     "memory": "compare the ledger with recorded tensors, case by case",
     "memory-peaks": "compare whole ranks' peaks with published ones, and the verdicts",

@@ -264,7 +264,9 @@ class State:
 
     def _in_an_instance(self, ranks: Expr) -> Expr:
         """Return those that share a state: it is whole in each of several instances."""
-        return exact_div(ranks, self.dims.instances)
+        # Where the instances do not divide the ranks the rules refuse; a divisor
+        # stays above 0 there too.
+        return maximum(exact_div(ranks, self.dims.instances), 1)
 
     def _gathered(self, stage: Stage) -> Expr:
         """Return bytes of weights gathered ahead under sharding stage 3.

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 #: Axes that fix a pipeline: one CP-SAT model for each combination.
 SHAPE = ("schedule", "pp", "vpp", "split", "m")
 Shape = dict[str, int]
+#: Without presolve a third less time is spent on solutions: models are small.
 _SEARCH = """
 num_workers: 1
 enumerate_all_solutions: true
+cp_model_presolve: false
 linearization_level: 0
 cp_model_probing_level: 0
 symmetry_level: 0

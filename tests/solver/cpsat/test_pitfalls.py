@@ -68,6 +68,34 @@ def test_several_workers_may_lose_solutions_so_one_is_set() -> None:
     assert parameters.enumerate_all_solutions
 
 
+def test_an_axis_without_meaning_has_one_value() -> None:
+    """Left free, it would multiply the configurations to which it says nothing."""
+    from strategies import plain_problem
+
+    from shardproof.solver.feasible import enumerate_feasible
+
+    problem, space = plain_problem()
+    plain = enumerate_feasible(problem, space, engine="cpsat", rules_only=True)
+    styles = space.restrict("cp_style", (1, 3)).restrict("dispatcher", (0, 1))
+    wide = enumerate_feasible(problem, styles, engine="cpsat", rules_only=True)
+    single = int((plain.columns["cp"] == 1).sum())
+    assert single < plain.count
+    assert wide.count == 2 * plain.count - single
+    assert set(wide.columns["dispatcher"]) == {0}
+
+
+def test_a_repeated_solution_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from strategies import plain_problem
+
+    from shardproof.solver.cpsat import enumerate as lane
+    from shardproof.solver.domains import bind
+
+    found = lane.solutions
+    monkeypatch.setattr(lane, "solutions", lambda *a: found(*a) * 2)
+    with pytest.raises(IncompleteError, match="repeated"):
+        lane.enumerate_cpsat(bind(*plain_problem()), None)
+
+
 def test_a_truncated_enumeration_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     from shardproof.solver.cpsat import enumerate as lane
 
