@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
-from ..expr import Expr, at_least, exact_div, maximum, total, where
+from ..expr import Expr, exact_div, maximum, total
 from ..parameters import (
     Tensor,
     embedding_tensors,
@@ -21,6 +21,8 @@ from .dummies import dummy_numbers
 from .factors import factor_numbers
 from .offload import on_device
 from .optimizers import Part, parts, recipe
+from .working import GATHERING as GATHERING
+from .working import working_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
     from ..architecture import Architecture, Layer
     from ..layout import Dims
     from ..stages import Stage
-
-#: The sharding stage from which weights are gathered layer by layer.
-GATHERING = 3
 
 #: Numbers in tensors by what divides them.
 Numbers = Counter[str]
@@ -186,7 +185,7 @@ class State:
                 found.append((f"{part.name} of experts", local))
         found += self._apart(stage)
         if dims.sharding.hi >= GATHERING:
-            found.append(("gathered weights of two layers", self._gathered(stage)))
+            found.append(("gathered weights", working_set(self, stage)))
         return found
 
     def peak(self, stage: Stage) -> Expr:
@@ -207,7 +206,7 @@ class State:
             sizes += [self._local(p, expert, self._expert_shards) for p in apart]
         sizes += [size for _, size in self._apart(stage)]
         if dims.sharding.hi >= GATHERING:
-            sizes.append(self._gathered(stage))
+            sizes.append(working_set(self, stage))
         return total(sizes)
 
     def _local(self, part: Part, numbers: Expr, ranks: Expr) -> Expr:
@@ -268,20 +267,7 @@ class State:
         # stays above 0 there too.
         return maximum(exact_div(ranks, self.dims.instances), 1)
 
-    def _gathered(self, stage: Stage) -> Expr:
-        """Return bytes of weights gathered ahead under sharding stage 3.
-
-        One layer computes while the next one's weights arrive.
-        """
-        dims, weights = self.dims, self.parts[0].per_parameter
-        held = [
-            kind
-            for index, kind in enumerate(self._kinds)
-            if any(chunk.layers[index] for chunk in stage)
-        ]
-        if not held:
-            return total(())
-        # Which is largest depends on the axes: tp divides one, ep etp the other.
-        both = maximum(*(total(self.counts(kind)) for kind in held))
-        gathered = at_least(dims.sharding, GATHERING)
-        return where(gathered, 2 * weights * both, 0)
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of one weight."""
+        return self.parts[0].per_parameter
