@@ -68,7 +68,7 @@ def main(words: Sequence[str] = ()) -> int:
 
 def _shipped() -> list[Layer]:
     every = [load_layer(kind, name) for kind in KINDS for name in layer_names(kind)]
-    return [layer for layer in every if layer.left_out]
+    return [layer for layer in every if layer.tables]
 
 
 def _fitted(paths: Sequence[str]) -> list[Layer]:
