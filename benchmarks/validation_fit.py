@@ -74,6 +74,7 @@ def fitted(stack: Stack, table: Sequence[Entry]) -> tuple[Layer, dict[str, Any]]
     samples = samples_of(stack, table)
     chosen = samples[:: stack.every]
     profile = base_profile(catalogue.device(stack.device))
+    profile = changed(profile, dict(stack.given))
     values, unseen = left_out(chosen, profile, stack.factors)
     measured = np.array([s.seconds for s in chosen])
     band = _band(measured / unseen - 1)
@@ -122,8 +123,10 @@ def _layer(
     prior = load_layer("stack", base)
     said = f"fitted to the published steps of {', '.join(stack.groups)}"
     names = _spread_out(values, stack.device)
+    names |= dict(stack.given)
     new = {n: float(f"{v:.4g}") for n, v in names.items()} | {"band": round(band, 4)}
     sources = dict(prior.sources) | dict.fromkeys(new, said)
+    sources |= dict.fromkeys(dict(stack.given), "the stack's own code")
     rows = sum(found["rows"] for found in figures["seen"].values())
     sources["band"] = f"{_COVERED:.0%} of the steps of model families left out"
     return replace(

@@ -24,6 +24,8 @@ class Stack:
         Devices whose runs are taken.
     factors
         What is fitted.
+    given
+        Factors that the stack's own code tells, and are not fitted.
     moe
         Whether mixtures are taken, or dense models; None takes both.
     era
@@ -37,6 +39,7 @@ class Stack:
     device: str
     devices: tuple[str, ...]
     factors: tuple[str, ...]
+    given: tuple[tuple[str, float], ...] = ()
     moe: bool | None = None
     era: str = ""
     every: int = 1
@@ -62,6 +65,11 @@ _EIGHT = ("products", "small_products", "attention", "passes", "cast")
 _EXPERTS = ("gemm.bf16.grouped", "memory.permute")
 _FSDP = ("products", "attention", "passes", "sharding_overlap", "step")
 
+#: Megatron before 2023 and DeepSpeed's pipeline engine reduce gradients after the
+#: last backward, behind nothing. Source: NVIDIA/Megatron-LM v2.5 training.py and
+#: distributed.py; DeepSpeed runtime/pipe/engine.py, _exec_reduce_grads.
+_AFTER = (("stack.dp_window", 0.0), ("stack.dp_tail", 1.0))
+
 #: Every stack layer that is fitted.
 STACKS = (
     Stack(
@@ -84,6 +92,7 @@ STACKS = (
         "a100-80",
         _AMPERE,
         _s("products", "score_passes", "tp_backward", "step"),
+        given=_AFTER,
     ),
     Stack(
         "megatron-deepspeed-ampere",
@@ -92,8 +101,9 @@ STACKS = (
         _AMPERE,
         _s(
             *("products", "passes", "score_passes", "tp_backward", "host_layer"),
-            *("host_tp", "step", "dp_window"),
+            *("host_tp", "step"),
         ),
+        given=_AFTER,
         every=6,
     ),
     Stack(
@@ -148,8 +158,8 @@ STACKS = (
         "h100",
         _HOPPER,
         _s(
-            *("products", "small_products", "passes", "cast", "tp_forward"),
-            *("sharding_overlap", "step"),
+            *("products", "small_products", "attention", "passes", "cast"),
+            *("tp_forward", "sharding_overlap", "step"),
         ),
     ),
     Stack(

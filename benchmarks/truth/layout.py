@@ -97,6 +97,10 @@ def layout_of(
     rules, faults = list(sizes.rules), list(sizes.faults)
     layers = problem.architecture.num_layers
     pp, vpp = sizes.pp, row.whole("vpp")
+    said = row.words("extras").replace("interleaved when vpp", "")
+    if vpp in (None, 1) and pp > 1 and "interleave" in said:
+        vpp = 2
+        rules.append("vpp-interleaved")
     if vpp is None or pp == 1:
         vpp = 1
         rules.append("vpp")

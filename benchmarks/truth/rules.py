@@ -21,6 +21,8 @@ INFERENCES = {
     "stacks of before 2022",
     "vpp": "one chunk a rank where it is not stated or pp is 1; as many as there are "
     "layers for at most",
+    "vpp-interleaved": "a schedule named interleaved without a number of chunks has "
+    "two a rank",
     "etp": "experts are not cut by tensor parallelism unless it is stated",
     "ep": "expert parallelism is 1 where it is not stated",
     "sharding-none": "gradients are all-reduced where no sharding is stated",
@@ -50,6 +52,7 @@ INFERENCES = {
 #: Why a row has no prediction or is not judged, by the name of the rule.
 EXCLUSIONS = {
     "no-architecture": "the architecture is neither stated nor in the catalogue",
+    "unreadable": "the figures of the row do not make a model, a cluster or a layout",
     "no-device": "the device is not stated or not in the catalogue",
     "no-devices": "the number of devices is not stated",
     "no-batch": "neither the batch nor the micro-batch is stated",
@@ -76,6 +79,7 @@ EXCLUSIONS = {
 OUT_OF_SCOPE = frozenset(
     {
         "no-architecture",
+        "unreadable",
         "no-device",
         "no-devices",
         "no-batch",

@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ...models.errors import InputError
 from .rules import Unstated
 from .setting import setting
 
@@ -41,6 +42,10 @@ def entries(rows: Iterable[Row]) -> list[Entry]:
             one = setting(row)
         except Unstated as error:
             found.append(Entry(row, None, (error.rule,)))
+            continue
+        except (InputError, ArithmeticError, AssertionError, LookupError, ValueError):
+            # A row of an unknown kind may say anything; it must not end the others.
+            found.append(Entry(row, None, ("unreadable",)))
             continue
         found.append(Entry(row, one, one.excluded))
     return _compared(found)
