@@ -30,13 +30,15 @@ _MOST_SECONDS, _MOST_BYTES = 60.0, 4 * 2**30
 _SOLVER_SECONDS, _SOLVER_ROWS = 40.0, 100_000
 #: What the case of CP-SAT leaves of the first space, in the user's words.
 _CUT = {
+    "mbs": ("1", "2"),
+    "vpp": ("1", "2", "4"),
     "gbs": ("128",),
-    "precision": ("bf16", "fp8-delayed"),
-    "cross_entropy": ("native-fused",),
-    "offload": ("none", "optimizer"),
+    "precision": ("bf16", "fp8-delayed", "fp8-tensor"),
+    "cross_entropy": ("native-fused", "te-fused"),
+    "offload": ("none", "optimizer", "activations"),
     "instances": ("1",),
     "cp_style": ("p2p",),
-    "recompute": ("none", "core_attn", "full", "full-uniform-2", "full-block-2"),
+    "recompute": ("none", "core_attn", "mlp", "full", "full-uniform-2", "full-block-2"),
     "sharding": ("none", "zero-1", "megatron-fsdp"),
 }
 
