@@ -24,6 +24,8 @@ class Stack:
         Devices whose runs are taken.
     factors
         What is fitted.
+    cluster
+        Layer of the cluster, the family's own if empty.
     given
         Factors that the stack's own code tells, and are not fitted.
     moe
@@ -39,6 +41,7 @@ class Stack:
     device: str
     devices: tuple[str, ...]
     factors: tuple[str, ...]
+    cluster: str = ""
     given: tuple[tuple[str, float], ...] = ()
     moe: bool | None = None
     era: str = ""
@@ -171,6 +174,9 @@ STACKS = (
             *("products", "passes", "tp_forward", "host_layer", "dp_window"),
             *("step", "stragglers"),
         ),
+        cluster="playbook-hopper",
+        # FlashAttention 2, as llm-foundry and torchtitan show on the same device.
+        given=(("stack.attention", 0.33),),
         every=6,
     ),
     Stack(

@@ -87,6 +87,8 @@ class LinkLaw:
     """Fraction of one network level's bandwidth by collective, and a start-up time.
 
     ``launch`` is what a collective costs before the first byte moves, in seconds.
+    ``crowding`` is the exponent with which its bandwidth falls as a ring passes more
+    domains than two: 0 on a network without contention.
     """
 
     all_reduce: float
@@ -95,13 +97,14 @@ class LinkLaw:
     all_to_all: float
     p2p: float
     launch: Seconds
+    crowding: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the factors at birth."""
         _fractions(
             self, "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "p2p"
         )
-        _at_least_zero(self, "launch")
+        _at_least_zero(self, "launch", "crowding")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,6 +79,8 @@ class Links:
         moved = (size - 1) / size * (2 if kind == "all_reduce" else 1)
         inside = moved / (self._scale_up(local) * getattr(self._up, kind))
         between = moved / (local * (self._nic * getattr(self._net, kind)))
+        if self._net.crowding:
+            between = between * np.maximum(size / local / 2, 1.0) ** self._net.crowding
         slower = np.maximum(
             np.where(local > 1, inside, 0.0), np.where(size > local, between, 0.0)
         )

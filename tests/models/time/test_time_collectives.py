@@ -119,3 +119,15 @@ def test_profiles_give_measured_bandwidths(device: str) -> None:
     moved = [2 * 7 / 8, 7 / 8, 7 / 8, 7 / 8]
     for time, part, measured in zip(times, moved, NCCL[device], strict=True):
         assert volume * part / time[0] / 1e9 == pytest.approx(measured, rel=0.08)
+
+
+def test_a_crowded_network_loses_bandwidth_beyond_two_domains() -> None:
+    crowded = replace(IDEAL, network=replace(IDEAL.network, crowding=1.0))
+    times = []
+    for profile in (IDEAL, crowded):
+        net = Links(cluster("8x8:h100"), profile)
+        sizes, ones = np.array([8.0, 16.0, 64.0]), np.ones(3)
+        rate, _ = net.ring_rate("all_reduce", sizes, ones)
+        times.append(rate)
+    # One domain, two, and eight: four times as many as two.
+    assert times[1] / times[0] == pytest.approx([1, 1, 4])
