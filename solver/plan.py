@@ -111,7 +111,7 @@ def fastest(
 def _layout(columns: Mapping[str, Array], row: int) -> Layout:
     from ..models.layout import Layout
 
-    return Layout(**{n: int(columns[n][row]) for n in NAMES})
+    return Layout.from_point({n: int(c[row]) for n, c in columns.items()})
 
 
 def _choice(

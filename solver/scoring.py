@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..models.layout import OPTIONAL
 from ..models.profiles import profile_of
 from ..models.time import Projections, TimeModel
 from .answer import Projection
@@ -47,7 +48,7 @@ class Scores:
         """Return the projections of some layouts, their pipelines simulated."""
         columns = {
             n: np.array([getattr(layout, n) for layout in layouts], np.int64)
-            for n in NAMES
+            for n in (*NAMES, *OPTIONAL)
         }
         found = self._model.refine(columns)
         return [self._projection(found, i) for i in range(len(layouts))]

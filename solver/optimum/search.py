@@ -13,7 +13,6 @@ import numpy as np
 
 from ...models.layout import Layout
 from ..answer import Choice, Memory
-from ..feasible_set import NAMES
 from ..single import rank_peaks
 from .answer import Found, Optimum, Proof, Rival
 from .goals import Goal
@@ -223,7 +222,7 @@ class _Search:
 
 def layout_of(at: Variant, row: int) -> Layout:
     """Return one row of a variant as a layout."""
-    return Layout(**{n: int(at.columns[n][row]) for n in NAMES})
+    return Layout.from_point({n: int(c[row]) for n, c in at.columns.items()})
 
 
 def rivals(answers: Sequence[Found]) -> list[Rival]:
