@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...models.errors import InputError
 from ...models.layout import AXES, axis_label
 from ..answer import Clash, Infeasible
 from ..masks import hitting_sets
 from ..rules import Facts
 from ..single import memory_clash, words
+from ..vector import raw_count
 from .limits import lift
 from .search import MEMORY, corrections, mask_of
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from ..domains import Domains
     from ..rules import Rule
     from .limits import Request
+
+
+#: Raw points beyond which a request is not explained point by point.
+MOST_POINTS = 200_000_000
 
 
 def explain(domains: Domains, legal_count: int = 0) -> Infeasible:
@@ -40,7 +46,18 @@ def explain_request(request: Request, legal_count: int = 0) -> Infeasible:
     Infeasible
         Its conflicts and corrections name rules, limits and ``memory``; a feasible
         request has one correction, which is empty, and no conflict.
+
+    Raises
+    ------
+    InputError
+        If there are too many raw points to look at each.
     """
+    number = raw_count(request.wide)
+    if number > MOST_POINTS:
+        raise InputError(
+            f"an explanation looks at most at {MOST_POINTS:,} raw points, got "
+            f"{number:,}; narrow some axes with --axis or --pin"
+        )
     found, _ = corrections(request)
     conflicts = conflicts_of(found)
     by_memory = next((c for c in found if c.rules == (MEMORY,)), None)

@@ -9,7 +9,6 @@ import numpy as np
 
 from ...models.expr import Evaluator, axes
 from ...models.layout import AXES, DERIVED
-from ..domains import INNER
 from ..vector import derived, derived_equalities
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _BLOCK = 1 << 21
 
 def inner_grid(domains: Domains, values: Mapping[str, tuple[int, ...]]) -> Grid:
     """Return the codes of the inner axes, all values."""
-    return {n: np.asarray(values[n], np.int64) for n in INNER}
+    return {n: np.asarray(values[n], np.int64) for n in domains.inner}
 
 
 def raw_rows(domains: Domains, values: Mapping[str, tuple[int, ...]]) -> Grid:
@@ -48,7 +47,7 @@ def whole_rows(domains: Domains, values: Mapping[str, tuple[int, ...]]) -> Grid:
 def _product(
     domains: Domains, values: Mapping[str, tuple[int, ...]], *, whole: bool
 ) -> Grid:
-    rest = [n for n in AXES if n not in INNER and n not in _FIRST]
+    rest = [n for n in AXES if n not in (*domains.inner, *_FIRST)]
     equations = {e: {a.name for a in axes(e)} for e in derived_equalities(domains)}
     rows: Grid = {}
     for name in (*_FIRST, *rest):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from strategies import plain_problem
 
+from shardproof.models.errors import InputError
 from shardproof.models.expr import Axis, axis, equals, values
-from shardproof.models.layout import AXES
+from shardproof.models.layout import AXES, OVERLAPS, PRECISIONS
 from shardproof.models.problem import Problem
 from shardproof.solver.domains import Domains, bind
 from shardproof.solver.explain import MEMORY, explain
@@ -166,6 +167,27 @@ def test_a_mask_holds_any_number_of_rules() -> None:
         truth = values(bodies, {"pp": pp, "recompute": recompute})
         expected = sum(1 << i for i, holds in enumerate(truth) if not holds)
         assert masks[labels[pp, recompute]] == expected
+
+
+def test_optional_axes_take_part() -> None:
+    """FP8 is pinned on a device that has none; any other precision will do."""
+    problem, space = plain_problem()
+    codes = tuple(PRECISIONS.index(n) for n in ("bf16", "fp8-tensor"))
+    wide = space.restrict("precision", codes)
+    pinned = replace(problem, pins={"precision": codes[1:], "tp": (1,), "cp": (1,)})
+    answer = explain(bind(pinned, wide))
+    assert ("pin:precision",) in {c.rules for c in answer.corrections}
+    assert any({"pin:precision", "fp8-device"} == set(c) for c in answer.conflicts)
+
+
+def test_too_many_raw_points_are_refused_in_one_sentence() -> None:
+    problem, space = plain_problem()
+    for name in OVERLAPS:
+        space = space.restrict(name, (0, 1))
+    for name, number in (("cp_style", 5), ("cross_entropy", 3), ("offload", 4)):
+        space = space.restrict(name, tuple(range(number)))
+    with pytest.raises(InputError, match="narrow some axes with --axis or --pin"):
+        explain(bind(problem, space.restrict("recompute", tuple(range(128)))))
 
 
 def test_hitting_sets_meet_every_mask() -> None:
