@@ -29,7 +29,7 @@ _NEAR = 48
 _STARTING = 0.25
 #: Gap below which bound and plan have met: what rounding leaves, and the
 #: starts of collectives, which bounds leave out.
-MET = 1e-5
+MET = 1e-6
 
 
 @dataclass(frozen=True, eq=False)

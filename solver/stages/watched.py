@@ -32,6 +32,7 @@ def solve(
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers
     solver.parameters.symmetry_level = 0
+    solver.parameters.cp_model_probing_level = 0
     # Python's own handler ends the search; CP-SAT's would end it unnoticed.
     solver.parameters.catch_sigint_signal = False
     solver.parameters.max_time_in_seconds = 100 * max(seconds, 0.1)
