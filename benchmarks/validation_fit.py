@@ -73,7 +73,7 @@ def fitted(stack: Stack, table: Sequence[Entry]) -> tuple[Layer, dict[str, Any]]
     """
     samples = samples_of(stack, table)
     chosen = samples[:: stack.every]
-    profile = base_profile(catalogue.device(stack.device), cluster=stack.cluster)
+    profile = base_profile(catalogue.device(stack.device))
     profile = changed(profile, dict(stack.given))
     values, unseen = left_out(chosen, profile, stack.factors)
     measured = np.array([s.seconds for s in chosen])

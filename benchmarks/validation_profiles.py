@@ -21,8 +21,6 @@ _FAMILIES = {
     **dict.fromkeys(("mi300x", "mi325x"), "cdna3"),
     **dict.fromkeys(("mi350x", "mi355x"), "cdna4"),
 }
-#: Layers of the clusters whose links were measured apart, by stack and family.
-CLUSTERS = {("nanotron", "hopper"): "playbook-hopper"}
 #: Stacks whose layer stands in where a stack has none for the device.
 _INSTEAD = {
     "nemo": "megatron-bridge",
@@ -45,7 +43,7 @@ def generation(device: Device) -> str:
     return _FAMILIES.get(device.name, "")
 
 
-def base_profile(device: Device, stack: str = "", cluster: str = "") -> Profile:
+def base_profile(device: Device, stack: str = "") -> Profile:
     """Return the profile that the stack layers of a device's family are fitted on.
 
     Its kernels follow the family's smooth laws: stacks fitted on one set of kernels
@@ -54,7 +52,7 @@ def base_profile(device: Device, stack: str = "", cluster: str = "") -> Profile:
     family = generation(device)
     if not family:
         return profile_of(device, stack=stack)
-    return load_profile(family, stack=stack, cluster=cluster)
+    return load_profile(family, stack=stack)
 
 
 def layer_of(device: Device, stack: str, kinds: tuple[str, ...]) -> str:
@@ -82,6 +80,5 @@ def layer_of(device: Device, stack: str, kinds: tuple[str, ...]) -> str:
 def _profile(device: Device, stack: str, kinds: tuple[str, ...]) -> Profile:
     key = (device.name, stack, kinds)
     if key not in _KNOWN:
-        cluster = CLUSTERS.get((stack, generation(device)), "")
-        _KNOWN[key] = base_profile(device, layer_of(device, stack, kinds), cluster)
+        _KNOWN[key] = base_profile(device, layer_of(device, stack, kinds))
     return _KNOWN[key]

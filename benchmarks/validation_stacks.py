@@ -24,8 +24,6 @@ class Stack:
         Devices whose runs are taken.
     factors
         What is fitted.
-    cluster
-        Layer of the cluster, the family's own if empty.
     given
         Factors that the stack's own code tells, and are not fitted.
     moe
@@ -41,7 +39,6 @@ class Stack:
     device: str
     devices: tuple[str, ...]
     factors: tuple[str, ...]
-    cluster: str = ""
     given: tuple[tuple[str, float], ...] = ()
     moe: bool | None = None
     era: str = ""
@@ -111,7 +108,10 @@ STACKS = (
     ),
     Stack(
         "nemo-hopper-dense",
-        ("dgxc pretrain bf16", "dgxc pretrain fp8", "nemo hopper"),
+        (
+            *("dgxc pretrain bf16", "dgxc pretrain fp8", "nemo hopper"),
+            *("dgxc finetune bf16", "dgxc finetune fp8"),
+        ),
         "h100",
         _HOPPER,
         _s(*_EIGHT, "tp_forward", "step", "stragglers"),
@@ -174,9 +174,6 @@ STACKS = (
             *("products", "passes", "tp_forward", "host_layer", "dp_window"),
             *("step", "stragglers"),
         ),
-        cluster="playbook-hopper",
-        # FlashAttention 2, as llm-foundry and torchtitan show on the same device.
-        given=(("stack.attention", 0.33),),
         every=6,
     ),
     Stack(

@@ -163,7 +163,7 @@ def _row_faults(row: Row, found: Measured, problem: Problem) -> set[str]:
         faults.add("fields-disagree")
     if "tier d" in text:
         faults.add("tier-d")
-    if "1-gpu/proc" in text or ("1-node/proc" in text and "sparse-gmm'" in text):
+    if "1-node/proc" in text and "sparse-gmm'" in text:
         faults.add("launcher")
     if "real routing" in text or "(real" in text:
         faults.add("real-data")
