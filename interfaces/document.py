@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..models.layout import axis_label
 from ..models.parameters import parameter_count
+from .verdicts import CONFIDENCE, VERDICTS, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,8 +30,11 @@ WHY = "shardproof/why@1"
 Document = dict[str, Any]
 
 
-def answer(value: Answer | Infeasible) -> Document:
-    """Return what ``shardproof plan --json`` prints."""
+def answer(value: Answer | Infeasible, confidence: float = CONFIDENCE) -> Document:
+    """Return what ``shardproof plan --json`` prints.
+
+    The first answers have a verdict on their memory at ``confidence``.
+    """
     from ..solver.answer import Infeasible
 
     if isinstance(value, Infeasible):
@@ -38,7 +42,12 @@ def answer(value: Answer | Infeasible) -> Document:
     return {
         "schema": ANSWER,
         "problem": problem(value.problem),
-        "answers": [choice(c) for c in value.answers],
+        "answers": [
+            {**choice(c), "verdict": verdict_of(value.problem, c.layout, confidence)}
+            if index < VERDICTS
+            else choice(c)
+            for index, c in enumerate(value.answers)
+        ],
         "certificate": certificate(value.certificate),
     }
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: The confidence of a verdict where a user asks for none.
 CONFIDENCE = 0.99
+#: Configurations of an answer that are judged: the first ones.
+VERDICTS = 10
 
 
 def sure(confidence: float) -> None:

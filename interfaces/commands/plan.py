@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..growth import enough_nodes
 from ..progress import Progress
 from ..request import rows
-from ..verdicts import CONFIDENCE, sentence, sure, verdict_of
+from ..verdicts import CONFIDENCE, VERDICTS, sentence, sure, verdict_of
 from ..words import certificate, choices
 from .report import accept, prepare, refuse
 
@@ -39,7 +39,8 @@ def run(
     if isinstance(found, Infeasible):
         return refuse(found, nodes=nodes, as_json=as_json, folder=folder, space=space)
     table = choices(found.answers, problem)
-    verdicts = [verdict_of(problem, c.layout, confidence) for c in found.answers]
+    first = found.answers[:VERDICTS]
+    verdicts = [verdict_of(problem, c.layout, confidence) for c in first]
     text = "\n".join((certificate(found), *map(sentence, verdicts[:1])))
     return accept(
         found,

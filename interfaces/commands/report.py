@@ -100,10 +100,11 @@ def accept(
 ) -> int:
     """End with an answer; ``verdicts`` are those of its configurations, in order."""
     document = answer_document(value)
-    if space is not None:
-        document = with_space(document, space)
     for shown, found in zip(document["answers"], verdicts, strict=False):
         shown["verdict"] = found
+    if space is not None:
+        # Last, as the digest is over all that was said before.
+        document = with_space(document, space)
     finish(
         document,
         title=question(value.problem),
