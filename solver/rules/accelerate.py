@@ -227,6 +227,7 @@ MESH = (
         "mixed precision is no, fp16, bf16 or fp8",
         f"{_HF}accelerator.py, Accelerator: PrecisionType",
         named("mixed_precision"),
+        where="groups",
     ),
     accelerate_rule(
         "axes",

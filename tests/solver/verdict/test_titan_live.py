@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import random
@@ -20,6 +19,7 @@ from shardproof.solver.rules import Facts, rules
 
 pytestmark = pytest.mark.slow
 _TESTS = Path(__file__).parents[2]
+_VERSION = "importlib.metadata"
 _PYTHON = os.environ.get("SHARDPROOF_TITAN_PYTHON", sys.executable)
 #: What ParallelDims, Decoder.Config and the stages of a pipeline check.
 ASKED = (
@@ -64,16 +64,16 @@ def _draw(rng: random.Random) -> dict[str, Any] | None:
     return case | {"vpp": stages // pp}
 
 
-def _broken(case: dict[str, Any]) -> list[str]:
+def _facts(case: dict[str, Any]) -> Facts:
     names = _SINGLE | _MANY
     point = {
         **{n: case[n] for n in ("tp", "pp", "vpp", "cp", "ep", "dp")},
-        **{n: 1 for n in ("etp", "mbs", "m")},
+        **{"etp": case.get("etp", 1), "mbs": 1, "m": 1},
         **{n: 0 for n in ("sp", "split", "recompute", "sharding")},
         "schedule": SCHEDULES.index(names[case["schedule"]]),
         "edp": max(1, case["dp"] * case["cp"] * case["tp"] // case["ep"]),
     }
-    facts = Facts(
+    return Facts(
         dims=Dims.of({name: (code,) for name, code in point.items()}),
         sizes_given=Sizes(
             world=case["world"],
@@ -89,29 +89,73 @@ def _broken(case: dict[str, Any]) -> list[str]:
             experts=(24,),
         ),
     )
+
+
+def _broken(case: dict[str, Any]) -> list[str]:
     found = [r for r in rules("torchtitan@0.3") if r.id in ASKED]
-    return [r.id for r in found if not r.body(facts).constant]
+    return [r.id for r in found if not r.body(_facts(case)).constant]
 
 
-def test_draws_agree(tmp_path: Path) -> None:
-    known = subprocess.run(
-        [_PYTHON, "-c", "import torchtitan"], capture_output=True, check=False
+def _release() -> str:
+    """Return the release that is there, as the dialect names it."""
+    found = subprocess.run(
+        [_PYTHON, "-c", f"import {_VERSION}; print({_VERSION}.version('torchtitan'))"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    if known.returncode and importlib.util.find_spec("torchtitan") is None:
+    if found.returncode:
         pytest.skip(
             "no torchtitan here: it is NOT asked; pip install torchtitan==0.3.0, or "
             "name a Python that has it in SHARDPROOF_TITAN_PYTHON"
         )
-    cases = [_draw(random.Random(f"titan/{i}")) for i in range(1500)]
-    asked, said = tmp_path / "cases.json", tmp_path / "said.json"
+    version = found.stdout.strip()
+    return version if version == "0.2.0" else version.rpartition(".")[0]
+
+
+def _ask(module: str, cases: list[dict[str, Any]], folder: Path) -> list[str | None]:
+    asked, said = folder / "cases.json", folder / "said.json"
     asked.write_text(json.dumps(cases), encoding="utf-8")
     subprocess.run(
-        [_PYTHON, "-m", "oracles.verdict.titan.ask_titan", str(asked), str(said)],
+        [_PYTHON, "-m", f"oracles.verdict.titan.{module}", str(asked), str(said)],
         env=dict(os.environ, PYTHONPATH=str(_TESTS)),
         check=True,
     )
+    found: list[str | None] = json.loads(said.read_text("utf-8"))
+    return found
+
+
+def _draw_mesh(rng: random.Random) -> dict[str, int]:
+    tp, pp = rng.choice((1, 2, 3, 4)), rng.choice((1, 2))
+    cp, dp = rng.choice((1, 2, 4)), rng.choice((1, 2, 4))
+    world = tp * pp * cp * dp * rng.choice((1, 1, 1, 1, 1, 2))
+    sizes = {"tp": tp, "pp": pp, "cp": cp, "dp": dp, "world": world}
+    return sizes | {"ep": rng.choice((1, 2, 3, 4, 8)), "etp": rng.choice((1, tp, 2))}
+
+
+def test_meshes_agree_in_any_release(tmp_path: Path) -> None:
+    """What 0.2 asks of experts changed within it: 0.2.0 borrowed whole groups."""
+    release = _release()
+    cases = [_draw_mesh(random.Random(f"mesh/{i}")) for i in range(1000)]
+    if release == "0.3":
+        cases = [case | {"etp": 1} for case in cases]
+    known = {r.id: r for r in rules(f"torchtitan@{release}")}
+    asked = {"world-dense", "ep-mesh", "ep-borrows", "ep-etp"} & set(known)
+    assert len(asked) == 2
+    plain = {"layers": 32, "heads": 24, "kv_heads": 24, "tied": False}
+    for case, refusal in zip(cases, _ask("ask_mesh", cases, tmp_path), strict=True):
+        given = _facts({**plain, "schedule": "1F1B", "vpp": 1, **case})
+        broken = [name for name in asked if not known[name].body(given).constant]
+        assert bool(broken) == (refusal is not None), (case, broken, refusal)
+
+
+def test_draws_agree(tmp_path: Path) -> None:
+    if _release() != "0.3":
+        pytest.skip("only the meshes of torchtitan 0.2 are asked")
+    cases = [_draw(random.Random(f"titan/{i}")) for i in range(1500)]
+    answers = _ask("ask_titan", cases, tmp_path)
     seen: Counter[str] = Counter()
-    for case, refusal in zip(cases, json.loads(said.read_text("utf-8")), strict=True):
+    for case, refusal in zip(cases, answers, strict=True):
         broken = _broken(case)
         assert bool(broken) == (refusal is not None), (case, broken, refusal)
         seen.update(broken)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from verdict_cases import drawn_cases, family_cases
+from verdict_crossed import crossed_cases
 
 from shardproof.benchmarks.verdict import Judged, judge_all
 from shardproof.benchmarks.verdict_live import ask_again
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 _TESTS = Path(__file__).parents[2]
-_STEPS = ("bias-alone", "instances-sharding", "recompute-mtp", "recompute-uniform")
+_STEPS = (
+    "bias-alone",
+    "instances-sharding",
+    "recompute-bias",
+    "recompute-mtp",
+    "recompute-uniform",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +61,12 @@ def test_fresh_families_agree() -> None:
 
 def test_fresh_draws_agree() -> None:
     judged = _agree(_fresh(drawn_cases(seed=1, number=400)))
+    assert 100 < sum(j.recorded.legal for j in judged) < 300
+
+
+def test_crossed_verdicts_agree() -> None:
+    """Parts of one case in another, both from verdicts of another hand."""
+    judged = _agree(_fresh(crossed_cases(seed=1, number=400)))
     assert 100 < sum(j.recorded.legal for j in judged) < 300
 
 

@@ -97,6 +97,7 @@ def test_steps_fail_where_a_rule_of_steps_is_broken_alone() -> None:
     assert {one.kind for one in asked} == {
         "bias-alone",
         "instances-sharding",
+        "recompute-bias",
         "recompute-mtp",
         "recompute-uniform",
     }

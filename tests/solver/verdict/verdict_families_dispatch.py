@@ -10,8 +10,9 @@ SHARED = groups_of(shared=True)
 _PLAIN_MOE = ("moe-32", "moe-48", "moe-every-2")
 _SOFTMAX = ("moe-32", "moe-48", "moe-every-2", "moe-shared-27")
 _GRID = {"arch": MOE, "ep": (2, 4, 6)}
-
-
+DENSE_PLAIN = groups_of(moe=False, bias=False)
+_MLP = {"recompute_granularity": "selective", "recompute_modules": ["mlp"]}
+_WITH_MLP = (["mlp"], ["core_attn", "mlp"], ["mlp", "layernorm"])
 _BIAS = {"arch": "moe-bias-24", "dp": 4, "tp": (1, 2), "pp": (1, 2, 3, 4)}
 FAMILIES = [
     Family(
@@ -174,6 +175,15 @@ FAMILIES = [
             arch={"moe_shared_expert_intermediate_size": (2880, 1024)},
         ),
         any_of(made({"arch": "moe-bias-24"}), made({"arch": SHARED})),
+    ),
+    Family(
+        "recompute-bias",
+        made({"arch": "bias-24"}, **_MLP | {"recompute_modules": _WITH_MLP}),
+        any_of(
+            made({"arch": "bias-24"}, **_MLP | {"recompute_modules": ["core_attn"]}),
+            made({"arch": DENSE_PLAIN}, **_MLP | {"recompute_modules": _WITH_MLP}),
+            made({"arch": "moe-bias-24", "ep": (2, 4)}, **_MLP),
+        ),
     ),
     Family(
         "bias-alone",
