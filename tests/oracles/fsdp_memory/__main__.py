@@ -85,7 +85,9 @@ def record(case: Case) -> Record:
         states = sum(
             tensor.nbytes
             for kept in optimizer.state.values()
-            for tensor in (t.to_local() for t in kept.values() if hasattr(t, "to_local"))
+            for tensor in (
+                t.to_local() for t in kept.values() if hasattr(t, "to_local")
+            )
         )
     fullest = max(peaks, key=lambda peak: sum(peak[name] for name in _WORKING))
     return {
