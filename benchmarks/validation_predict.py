@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..models.errors import InputError
+from ..models.pipeline.network import DeadlockError
 from ..models.time import TimeModel
 from .truth import OUT_OF_SCOPE, entries
 from .truth.memory import peak_bytes
@@ -38,7 +38,7 @@ class Predicted:
     calibrated
         Whether its factors were fitted to steps of this stack.
     fault
-        Why there is no prediction although the row states a layout.
+        Why a figure is missing although the row states a layout.
     """
 
     entry: Entry
@@ -94,10 +94,17 @@ def predict(rows: Sequence[Row], *, memory: bool = True) -> list[Predicted]:
 
 
 def step_time(one: Setting, profile: Profile) -> float:
-    """Return the simulated step time of a setting, in seconds."""
+    """Return the simulated step time of a setting, in seconds.
+
+    Where the schedule cannot take the number of micro-batches it is the lower bound.
+    """
     columns = {n: np.array([v], np.int64) for n, v in one.layout.point().items()}
     model = TimeModel(one.problem, profile, run=one.run)
-    return float(model.step_times(columns, simulate=True)[0])
+    try:
+        return float(model.step_times(columns, simulate=True)[0])
+    except DeadlockError:
+        # Micro-batches that the schedule cannot take: a field of the row is wrong.
+        return float(model.step_times(columns)[0])
 
 
 def _predicted(entry: Entry, memory: bool) -> Predicted:
@@ -107,10 +114,10 @@ def _predicted(entry: Entry, memory: bool) -> Predicted:
     try:
         profile = profile_for(one)
         seconds = step_time(one, profile)
-        peak = peak_bytes(one.problem, one.layout) if memory else None
-    except (InputError, ArithmeticError, AssertionError, LookupError) as error:
+    except Exception as error:
         # A row of an unknown kind may say anything; it must not end the others.
         return Predicted(entry, fault=str(error) or type(error).__name__)
+    peak, fault = _peak(one) if memory else (None, "")
     training, devices = one.problem.training, one.problem.cluster.world_size
     tokens = training.global_batch * training.seq_len
     return Predicted(
@@ -121,4 +128,13 @@ def _predicted(entry: Entry, memory: bool) -> Predicted:
         band=profile.interval(seconds),
         profile=profile.name,
         calibrated=profile.layers["stack"].calibrated,
+        fault=fault,
     )
+
+
+def _peak(one: Setting) -> tuple[int | None, str]:
+    """Return the peak bytes, or None and why there are none."""
+    try:
+        return peak_bytes(one.problem, one.layout), ""
+    except Exception as error:  # as above
+        return None, str(error) or type(error).__name__

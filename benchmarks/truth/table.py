@@ -11,7 +11,6 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...models.errors import InputError
 from .rules import Unstated
 from .setting import setting
 
@@ -43,7 +42,7 @@ def entries(rows: Iterable[Row]) -> list[Entry]:
         except Unstated as error:
             found.append(Entry(row, None, (error.rule,)))
             continue
-        except (InputError, ArithmeticError, AssertionError, LookupError, ValueError):
+        except Exception:
             # A row of an unknown kind may say anything; it must not end the others.
             found.append(Entry(row, None, ("unreadable",)))
             continue

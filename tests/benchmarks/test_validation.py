@@ -71,11 +71,13 @@ def test_unknown_devices_and_models_end_no_other_row(rows: list[Row]) -> None:
         Row({**rows[0].values, "gpu": "H200", "precision": "nvfp4"}),
         Row({**rows[0].values, "gpu": "V100", "precision": "fp8"}),
         Row({**rows[0].values, "gpu": "MI325X"}),
+        Row({**rows[0].values, "pp": "4", "vpp": "2", "tp": "1", "global_batch": "9"}),
         Row({"id": "empty"}),
     ]
     found = predict(strange)
     assert [one.step_time_s is not None for one in found] == [
         False,
+        True,
         True,
         True,
         True,
