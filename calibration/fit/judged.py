@@ -10,7 +10,7 @@ import numpy as np
 from .bands import FINE, coverage, fit_band
 from .forms import forms_of, size_groups
 from .kernels import fit_kernel
-from .left_out import FOLDS, LeftOut, boxes, by_fold, by_region, summary
+from .left_out import FOLDS, LeftOut, boxes, by_fold, by_region, by_value, summary
 
 if TYPE_CHECKING:
     from ...models.profiles.surfaces.kernel import Kernel
@@ -71,6 +71,9 @@ def judge(rows: Rows, machine: Machine) -> Judged:
     }
     if region:
         found["region"] = _by_size(rows, region[0])
+    elif few and chosen.knots and chosen.law.rising:
+        size = chosen.law.rising[0]
+        found["region"] = _by_size(rows, by_value(chosen, machine, rows, size))
     coordinates = chosen.law.coordinates(rows.at(random.rows).sizes)
     kernel = fit_kernel(chosen, machine, rows)
     band = fit_band(coordinates, random.misses)

@@ -2,7 +2,8 @@
 
 *Random*: the shapes are dealt into folds; each is predicted by a fit of the others.
 *Region*: boxes, one octave wide in every coordinate that varies widely, are taken out
-together, so that a hole must be bridged.
+together, so that a hole must be bridged; in a small table of collectives each size of
+a buffer in turn.
 """
 
 from __future__ import annotations
@@ -67,6 +68,17 @@ def by_region(form: Form, machine: Machine, rows: Rows) -> LeftOut:
     """Predict the rows of boxes from a fit without any of the boxes."""
     out = boxes(form, rows)
     return LeftOut(np.flatnonzero(out), _misses(form, machine, rows, out))
+
+
+def by_value(form: Form, machine: Machine, rows: Rows, size: str) -> LeftOut:
+    """Predict the rows of each value of a size, ends excepted, from the others."""
+    values = rows.sizes[size]
+    found, misses = [], []
+    for value in np.unique(values)[1:-1]:
+        out = values == value
+        found.append(np.flatnonzero(out))
+        misses.append(_misses(form, machine, rows, out))
+    return LeftOut(np.concatenate(found), np.concatenate(misses))
 
 
 def boxes(form: Form, rows: Rows) -> NDArray[np.bool_]:
