@@ -16,7 +16,23 @@ if TYPE_CHECKING:
 
 #: Median and 90th percentile that a group must not exceed: the drift gate, the
 #: figures of the shipped profiles with a margin of a quarter.
-GATE: dict[str, tuple[float, float]] = {}
+GATE = {
+    "dgxc jax": (0.046, 0.141),
+    "dgxc pretrain bf16": (0.032, 0.105),
+    "dgxc pretrain fp8": (0.055, 0.163),
+    "llm-foundry": (0.033, 0.164),
+    "maxtext amd": (0.097, 0.301),
+    "nemo blackwell": (0.102, 0.33),
+    "nemo hopper": (0.056, 0.179),
+    "nemo moe": (0.153, 0.482),
+    "playbook 8": (0.116, 0.319),
+    "playbook many": (0.192, 0.615),
+    "sc21 + korthikanti": (0.027, 0.092),
+    "simumax b200": (0.056, 0.133),
+    "torchtitan": (0.059, 0.337),
+    "vtrain multi": (0.056, 0.191),
+    "vtrain single": (0.066, 0.203),
+}
 #: Rows of one model, machine and batch that Kendall's tau needs.
 _LEAST = 4
 
