@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], None]
 
 #: Points that are evaluated at a time.
-_BLOCK = 1 << 20
+_BLOCK = 1 << 22
 
 
 def enumerate_arrays(
