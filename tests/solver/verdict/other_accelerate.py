@@ -2,99 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
+
+from other_accelerate_bases import (
+    base,
+    below_one,
+    made,
+    mesh,
+    one,
+    plugin,
+    precision,
+    world_of,
+)
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
 
-    Case = dict[str, Any]
-    Change = Callable[[random.Random, Case], None]
-    Maker = Callable[[random.Random], Case]
-
-
-def base(rng: random.Random, launch: str = "", **sizes: int) -> Case:
-    """Draw a legal configuration of a mesh, launched with FSDP2 unless told."""
-    launch = launch or rng.choice(("fsdp2", "fsdp2", "fsdp2", "fsdp1", "ddp"))
-    mesh = {
-        "dp_replicate_size": rng.choice((1, 1, 2, 3)),
-        "dp_shard_size": rng.choice((2, 3, 4, 8)),
-        "tp_size": rng.choice((1, 1, 2, 4)),
-        "cp_size": rng.choice((1, 1, 2, 4)) if launch == "fsdp2" else 1,
-        **sizes,
-    }
-    world = mesh["dp_replicate_size"] * mesh["dp_shard_size"]
-    world *= mesh["tp_size"] * mesh["cp_size"] * mesh.get("sp_size", 1)
-    fsdp = None if launch == "ddp" else {"fsdp_version": int(launch[-1])}
-    return {
-        "world": world,
-        "parallelism": None if launch == "fsdp1" else mesh,
-        "fsdp": fsdp,
-        "mixed_precision": rng.choice((None, "no", "fp16", "bf16")),
-    }
-
-
-def made(change: Change | None = None, launch: Any = "", **sizes: Any) -> Maker:
-    """Return a maker: a legal base, and a change; a tuple is a choice."""
-
-    def pick(rng: random.Random, value: Any) -> Any:
-        return rng.choice(value) if isinstance(value, tuple) else value
-
-    def make(rng: random.Random) -> Case:
-        chosen = {name: pick(rng, value) for name, value in sizes.items()}
-        case = base(rng, pick(rng, launch), **chosen)
-        if change is not None:
-            change(rng, case)
-        return case
-
-    return make
-
-
-def _in(part: str, **values: Any) -> Change:
-    """Return a change of fields of the mesh or the plugin; a tuple is a choice."""
-
-    def change(rng: random.Random, case: Case) -> None:
-        place = case[part]
-        if place is None:
-            place = case[part] = {}
-        for name, value in values.items():
-            chosen = rng.choice(value) if isinstance(value, tuple) else value
-            place[name] = copy.deepcopy(chosen)
-
-    return change
-
-
-def mesh(**values: Any) -> Change:
-    """Change fields of the mesh."""
-    return _in("parallelism", **values)
-
-
-def plugin(**values: Any) -> Change:
-    """Change fields of the plugin of FSDP."""
-    return _in("fsdp", **values)
-
-
-def _one(*changes: Change) -> Change:
-    return lambda rng, case: rng.choice(changes)(rng, case)
-
-
-def _world(rng: random.Random, case: Case) -> None:
-    case["world"] = rng.choice([n for n in range(1, 70) if n != case["world"]])
-
-
-def _precision(*names: str | None) -> Change:
-    def change(rng: random.Random, case: Case) -> None:
-        case["mixed_precision"] = rng.choice(names)
-
-    return change
-
-
-def _below(rng: random.Random, case: Case) -> None:
-    """Set a size below one; the others leave one process."""
-    name = rng.choice(("dp_replicate_size", "dp_shard_size", "tp_size", "cp_size"))
-    case["parallelism"] = {name: rng.choice((0, -1, -4))}
-
+    from other_accelerate_bases import Case, Maker
 
 _STRATEGIES = (
     "FULL_SHARD",
@@ -104,9 +28,9 @@ _STRATEGIES = (
     "HYBRID_SHARD_ZERO2",
 )
 FAMILIES: dict[str, tuple[Maker, Maker]] = {
-    "world-dense": (made(_world, launch=("fsdp2", "ddp")), made(launch="fsdp2")),
+    "world-dense": (made(world_of, launch=("fsdp2", "ddp")), made(launch="fsdp2")),
     "sizes": (
-        made(_below, launch=("fsdp2", "ddp")),
+        made(below_one, launch=("fsdp2", "ddp")),
         made(launch=("fsdp2", "ddp"), dp_replicate_size=1),
     ),
     "cp-ulysses": (
@@ -128,7 +52,7 @@ FAMILIES: dict[str, tuple[Maker, Maker]] = {
     ),
     "backends": (
         made(
-            _one(mesh(cp_backend=("megatron", "ring")), mesh(sp_backend="torch")),
+            one(mesh(cp_backend=("megatron", "ring")), mesh(sp_backend="torch")),
             launch=("fsdp2", "ddp"),
         ),
         made(mesh(cp_backend="torch", sp_backend="deepspeed"), launch=("fsdp2", "ddp")),
@@ -140,7 +64,7 @@ FAMILIES: dict[str, tuple[Maker, Maker]] = {
     "ulysses-length": (
         made(mesh(sp_seq_length_is_variable=False), launch=("fsdp2", "ddp")),
         made(
-            _one(
+            one(
                 mesh(sp_seq_length_is_variable=False, sp_seq_length=(2048, 8192)),
                 mesh(sp_seq_length_is_variable=True),
             ),
@@ -188,11 +112,11 @@ FAMILIES: dict[str, tuple[Maker, Maker]] = {
             lambda rng, case: case.update(parallelism={"dp_shard_size": case["world"]}),
             launch="fsdp1",
         ),
-        made(_one(mesh(), mesh(dp_shard_size=1)), launch="fsdp1"),
+        made(one(mesh(), mesh(dp_shard_size=1)), launch="fsdp1"),
     ),
     "precision": (
-        made(_precision("fp32", "fp9", "int8", "half")),
-        made(_precision("no", "fp16", "bf16", None)),
+        made(precision("fp32", "fp9", "int8", "half")),
+        made(precision("no", "fp16", "bf16", None)),
     ),
     "fsdp-reshard": (
         made(
@@ -231,7 +155,7 @@ FAMILIES: dict[str, tuple[Maker, Maker]] = {
     ),
     "fsdp-names": (
         made(
-            _one(
+            one(
                 plugin(state_dict_type=("LOCAL", "DCP")),
                 plugin(auto_wrap_policy=("LAYERS", "ALL")),
                 plugin(backward_prefetch=("PRE", "BOTH")),
@@ -240,7 +164,7 @@ FAMILIES: dict[str, tuple[Maker, Maker]] = {
             launch=("fsdp1", "fsdp2"),
         ),
         made(
-            _one(
+            one(
                 plugin(state_dict_type=("FULL_STATE_DICT", "sharded_state_dict")),
                 plugin(auto_wrap_policy=("TRANSFORMER_BASED_WRAP", "NO_WRAP")),
                 plugin(auto_wrap_policy="SIZE_BASED_WRAP", min_num_params=(1, 10**6)),
@@ -254,7 +178,7 @@ FAMILIES: dict[str, tuple[Maker, Maker]] = {
     "fsdp2-state-dict": (
         made(plugin(state_dict_type="LOCAL_STATE_DICT"), launch="fsdp2"),
         made(
-            _one(
+            one(
                 plugin(state_dict_type=("FULL_STATE_DICT", "SHARDED_STATE_DICT")),
                 plugin(fsdp_version=1, state_dict_type="LOCAL_STATE_DICT"),
             ),
@@ -274,7 +198,7 @@ FAMILIES: dict[str, tuple[Maker, Maker]] = {
             launch=("fsdp1", "fsdp2"),
         ),
         made(
-            _one(
+            one(
                 plugin(
                     activation_checkpointing_offload=True,
                     activation_checkpointing=True,
@@ -338,5 +262,5 @@ def draw(rng: random.Random) -> Case:
             name = rng.choice(sorted(PLUGIN))
             plugin(**{name: PLUGIN[name]})(rng, case)
         elif rng.random() < 0.3:
-            _world(rng, case)
+            world_of(rng, case)
     return case
