@@ -34,7 +34,9 @@ _INSTEAD = {
 def profile_for(one: Setting) -> Profile:
     """Return the profile of a run."""
     kind = "moe" if one.problem.architecture.is_moe else "dense"
-    kinds = (f"{kind}-{era_of(one.release)}", kind)
+    kinds: tuple[str, ...] = (f"{kind}-{era_of(one.release)}", kind)
+    if one.run.workload != "pretrain":
+        kinds = ("finetune", *kinds)
     return _profile(one.problem.cluster.device, one.stack, kinds)
 
 

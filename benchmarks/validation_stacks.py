@@ -108,6 +108,15 @@ STACKS = (
     ),
     Stack(
         "nemo-hopper-dense",
+        ("dgxc pretrain bf16", "dgxc pretrain fp8", "nemo hopper"),
+        "h100",
+        _HOPPER,
+        _s(*_EIGHT, "tp_forward", "step", "stragglers"),
+        moe=False,
+    ),
+    # Fine-tuning has steps of a second, whose constant pretraining does not tell.
+    Stack(
+        "nemo-hopper-finetune",
         (
             *("dgxc pretrain bf16", "dgxc pretrain fp8", "nemo hopper"),
             *("dgxc finetune bf16", "dgxc finetune fp8"),
