@@ -33,7 +33,7 @@ Document = dict[str, Any]
 def answer(value: Answer | Infeasible, confidence: float = CONFIDENCE) -> Document:
     """Return what ``shardproof plan --json`` prints.
 
-    The first answers have a verdict on their memory at ``confidence``.
+    The first answer has a verdict on its memory at ``confidence``.
     """
     from ..solver.answer import Infeasible
 
