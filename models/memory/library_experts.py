@@ -41,6 +41,8 @@ def expert_extras(model: MemoryModel, moment: Moment, code: int) -> Iterator[Hel
     code
         The recompute choice.
     """
+    if not model.architecture.is_moe:
+        return
     kernels = model.context.kernels
     spread = kernels.capacity is None and value(model.dims.ep, {}) > 1
     names = regrouped(moment, code)
