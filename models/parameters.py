@@ -15,19 +15,17 @@ from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from .architecture import Attention, DenseFFN, MoE
-from .expr import ceil_div, exact_div, total
+from .local_parameters import VOCAB_MULTIPLE as VOCAB_MULTIPLE
+from .local_parameters import local_count as local_count
+from .local_parameters import local_counts as local_counts
+from .local_parameters import vocab_rows as vocab_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .architecture import Architecture, LatentAttention, Layer
-    from .expr import Expr
-    from .layout import Dims
 
 Shard = Literal["column", "row", "replicated", "vocab", "expert", "expert-bias"]
-
-#: Megatron's ``--make-vocab-size-divisible-by``: rows per rank are a multiple of it.
-VOCAB_MULTIPLE = 128
 
 
 @dataclass(frozen=True)
@@ -277,56 +275,3 @@ def parameter_count(architecture: Architecture, *, mtp: bool = False) -> int:
 
 def _count(tensors: Iterable[Tensor]) -> int:
     return sum(t.count for t in tensors)
-
-
-def vocab_rows(
-    architecture: Architecture, dims: Dims, multiple: int = VOCAB_MULTIPLE
-) -> Expr:
-    """Return a rank's rows of embedding and head, after padding.
-
-    The vocabulary is padded to a multiple of ``multiple * tp`` (Megatron's
-    ``--make-vocab-size-divisible-by``, 128 unless given).
-    """
-    return multiple * ceil_div(architecture.vocab, multiple * dims.tp)
-
-
-def local_count(tensor: Tensor, dims: Dims, rows: Expr) -> Expr:
-    """Return how many numbers of a tensor lie on one rank.
-
-    Parameters
-    ----------
-    tensor
-        The tensor; the fused query/key/value projection is divided by tp even where
-        tp exceeds the key/value heads.
-    dims
-        The axes.
-    rows
-        A rank's rows of the padded vocabulary.
-    """
-    match tensor.shard:
-        case "column" | "row":
-            return exact_div(tensor.count, dims.tp)
-        case "vocab":
-            return rows * prod(tensor.shape[1:])
-        case "expert":
-            return exact_div(tensor.count, dims.ep * dims.etp)
-        case "expert-bias":
-            return exact_div(tensor.count, dims.ep)
-        case "replicated":
-            return total((tensor.count,))
-
-
-def local_counts(
-    tensors: Iterable[Tensor], dims: Dims, rows: Expr
-) -> tuple[Expr, Expr]:
-    """Return a rank's numbers in dense tensors and in experts' tensors.
-
-    The two are apart because different groups of ranks hold the same ones: dp * cp
-    for dense tensors, edp for experts.
-    """
-    dense: list[Expr] = []
-    expert: list[Expr] = []
-    for tensor in tensors:
-        is_expert = tensor.shard in ("expert", "expert-bias")
-        (expert if is_expert else dense).append(local_count(tensor, dims, rows))
-    return total(dense), total(expert)
