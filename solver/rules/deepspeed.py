@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...models.expr import (
-    TRUE,
     Expr,
     at_least,
     at_most,
@@ -14,11 +13,13 @@ from ...models.expr import (
     either,
     equals,
     implies,
+    less,
 )
 from ...models.layout import RECOMPUTE_FULL, SCHEDULES, SPLITS
 from .divisibility import DIVISIBILITY
 from .groups import GROUPS
 from .rule import Rule
+from .stages import SPLIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +33,7 @@ ENGINE = f"{DS}runtime/engine.py, DeepSpeedEngine"
 _FOLDING = f"{DS}module_inject/auto_ep_folding.py"
 _GRID = f"{DS}runtime/pipe/topology.py, PipelineParallelGrid"
 _ULYSSES = f"{DS}runtime/sequence_parallel/ulysses_sp.py"
+_PARTS = f"{DS}runtime/pipe/module.py, PipelineModule._partition_layers"
 #: Rules whose bodies DeepSpeed shares, with the place where it says so.
 _SHARED: dict[str, tuple[str, Where]] = {
     "world-dense": (f"{_GRID}: _is_grid_valid", "groups"),
@@ -45,7 +47,11 @@ _SHARED: dict[str, tuple[str, Where]] = {
         "groups",
     ),
     "batch": (f"{CONFIG}._batch_assertion", "config"),
+    "layers-pp": (f"{_PARTS}: uniform", "never"),
+    "layers-balanced": (f"{_PARTS}: of whole layers", "never"),
 }
+#: Of these, the ones that are this planner's own writing.
+_OWN = ("ep-moe", "layers-pp", "layers-balanced")
 
 
 def deepspeed_rule(
@@ -73,7 +79,7 @@ def deepspeed_rule(
 
 def _copies() -> tuple[Rule, ...]:
     """Take over the rules whose sentences and bodies are DeepSpeed's too."""
-    found = [r for r in (*GROUPS, *DIVISIBILITY) if r.id in _SHARED]
+    found = [r for r in (*GROUPS, *DIVISIBILITY, *SPLIT) if r.id in _SHARED]
     return tuple(
         deepspeed_rule(
             rule.id,
@@ -81,7 +87,7 @@ def _copies() -> tuple[Rule, ...]:
             _SHARED[rule.id][0],
             rule.body,
             where=_SHARED[rule.id][1],
-            checker="product" if rule.id == "ep-moe" else "deepspeed",
+            checker="product" if rule.id in _OWN else "deepspeed",
         )
         for rule in found
     )
@@ -116,15 +122,8 @@ def _schedule(facts: Facts) -> Expr:
 def _writing(facts: Facts) -> Expr:
     d = facts.dims
     whole = either(equals(d.recompute, 0), equals(d.recompute, RECOMPUTE_FULL))
-    return both(whole, equals(d.sp, 0))
-
-
-def _split(facts: Facts) -> Expr:
-    d = facts.dims
-    even = both(
-        equals(d.split, SPLITS.index("even")), divides(d.pp, facts.sizes.layers)
-    )
-    return either(even, both(equals(d.split, SPLITS.index("balanced")), TRUE))
+    known = less(d.split, SPLITS.index("first-last"))
+    return both(whole, equals(d.sp, 0), known)
 
 
 GRIDS = (
@@ -169,15 +168,6 @@ GRIDS = (
         checker="product",
     ),
     deepspeed_rule(
-        "layers-pp",
-        "an even split needs L % pp = 0 (L = {L}); parts of whole layers otherwise are "
-        "balanced",
-        f"{DS}runtime/pipe/module.py, PipelineModule._partition_layers: uniform",
-        _split,
-        where="never",
-        checker="product",
-    ),
-    deepspeed_rule(
         "layers-filled",
         "a pipeline has a layer for every stage: those beyond L hold nothing (L = {L})",
         f"{DS}runtime/pipe/module.py, PipelineModule: accepted",
@@ -188,7 +178,8 @@ GRIDS = (
     ),
     deepspeed_rule(
         "recompute-whole",
-        "whole layers are recomputed or none, and norms are not cut along the sequence",
+        "whole layers are recomputed or none, norms are not cut along the sequence, "
+        "and stages are even or balanced",
         f"{DS}runtime/activation_checkpointing/checkpointing.py",
         _writing,
         where="never",

@@ -302,3 +302,19 @@ def test_several_prediction_layers_are_placed_by_hand() -> None:
     assert body("megatron@0.16", "mtp", facts(many))
     assert not body("megatron@0.16", "mtp", facts(many, **sized))
     assert body("megatron@0.16", "mtp", facts(replace(SIZES, mtp_layers=1), **sized))
+
+
+@pytest.mark.parametrize("dialect", ["deepspeed", "accelerate"])
+def test_new_dialects_plan_what_their_framework_has(dialect: str) -> None:
+    problem, space = plain_problem()
+    asked = replace(problem, dialect=dialect)
+    columns = legal_points(bind(asked, space)).columns()
+    assert len(columns["tp"])
+    assert set(columns["vpp"]) == {1}
+    assert set(columns["sp"]) == {0}
+    if dialect == "accelerate":
+        assert set(columns["pp"]) == {1}
+    else:
+        staged = columns["pp"] > 1
+        assert set(columns["sharding"][staged]) <= {0, 1}
+        assert not (columns["cp"][staged] > 1).any()
