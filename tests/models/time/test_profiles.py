@@ -19,7 +19,9 @@ SHIPPED = ("ampere", "hopper", "blackwell", "cdna3", "cdna4")
 @pytest.mark.parametrize("name", SHIPPED)
 def test_every_factor_has_a_source(name: str) -> None:
     profile = load_profile(name)
-    assert set(profile.sources) == set(profile.factors())
+    # Crowding is 0 unless a network was measured to lose bandwidth.
+    plain = {"scale_up.crowding", "network.crowding"}
+    assert set(profile.sources) == set(profile.factors()) - plain
     assert all(len(source) > 10 for source in profile.sources.values())
     assert not profile.calibrated
 
