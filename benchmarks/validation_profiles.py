@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..models.profiles import layer_names, load_profile, profile_of
+from ..models.profiles import family_of, layer_names, profile_of, stack_profile
 from .validation_stacks import era_of
 
 if TYPE_CHECKING:
@@ -13,14 +13,6 @@ if TYPE_CHECKING:
     from .truth import Setting
 
 _KNOWN: dict[tuple[str, str, tuple[str, ...]], Profile] = {}
-#: Families of devices whose stacks have layers.
-_FAMILIES = {
-    **dict.fromkeys(("a100-40", "a100-80"), "ampere"),
-    **dict.fromkeys(("h100", "h200", "h800"), "hopper"),
-    **dict.fromkeys(("b200", "b300", "gb200", "gb300"), "blackwell"),
-    **dict.fromkeys(("mi300x", "mi325x"), "cdna3"),
-    **dict.fromkeys(("mi350x", "mi355x"), "cdna4"),
-}
 #: Stacks whose layer stands in where a stack has none for the device.
 _INSTEAD = {
     "nemo": "megatron-bridge",
@@ -40,21 +32,16 @@ def profile_for(one: Setting) -> Profile:
     return _profile(one.problem.cluster.device, one.stack, kinds)
 
 
-def generation(device: Device) -> str:
-    """Return the name of a device's family: ``hopper``, ``cdna3``; empty if none."""
-    return _FAMILIES.get(device.name, "")
-
-
 def base_profile(device: Device, stack: str = "") -> Profile:
     """Return the profile that the stack layers of a device's family are fitted on.
 
     Its kernels follow the family's smooth laws: stacks fitted on one set of kernels
     do not hold on another.
     """
-    family = generation(device)
+    family = family_of(device)
     if not family:
         return profile_of(device, stack=stack)
-    return load_profile(family, stack=stack)
+    return stack_profile(family, stack)
 
 
 def layer_of(device: Device, stack: str, kinds: tuple[str, ...]) -> str:
@@ -67,7 +54,7 @@ def layer_of(device: Device, stack: str, kinds: tuple[str, ...]) -> str:
     kinds
         What may follow the names of stack and family, the best first.
     """
-    family, known = generation(device), layer_names("stack")
+    family, known = family_of(device), layer_names("stack")
     tried = stack
     for _ in range(4):
         for name in (*(f"{tried}-{family}-{k}" for k in kinds), f"{tried}-{family}"):

@@ -41,6 +41,7 @@ def plan(
     max_gpus: int | None = None,
     optimizer: str = DEFAULT_OPTIMIZER,
     space: str = "default",
+    stack: str = "",
     top: int = 10,
     progress: ReportProgress | None = None,
 ) -> Answer | Infeasible:
@@ -70,6 +71,9 @@ def plan(
         Recipe of bytes per parameter.
     space
         A shipped space or a YAML file.
+    stack
+        A stack layer fitted to published steps, such as ``nemo-hopper-dense``, for
+        calibrated step times; empty for the device's own profile.
     top
         Configurations to return at most.
     progress
@@ -100,6 +104,7 @@ def plan(
         axes=axes or {},
         max_gpus=max_gpus,
         space=space,
+        stack=stack,
     )
     number = rows(top, least=1)
     return solve(request.problem(), request.in_space(), top=number, progress=progress)
@@ -116,6 +121,7 @@ def project(
     precision: str = DEFAULT_PRECISION,
     max_gpus: int | None = None,
     optimizer: str = DEFAULT_OPTIMIZER,
+    stack: str = "",
 ) -> Answer | Infeasible:
     """Project one configuration: an answer with one row, or the rules it breaks.
 
@@ -124,6 +130,8 @@ def project(
     layout
         The axes that differ from a plain launch, such as ``{"tp": 8, "pp": 4}``.
     model, cluster, seq_len, global_batch, dialect, precision, max_gpus, optimizer
+        As for ``plan``.
+    stack
         As for ``plan``.
 
     Raises
@@ -145,6 +153,7 @@ def project(
             optimizer=optimizer,
             pins=layout,
             max_gpus=max_gpus,
+            stack=stack,
         )
     )
 

@@ -53,6 +53,7 @@ def plan(
     axis: o.Axis = None,
     max_gpus: o.MaxGpus = None,
     optimizer: o.Optimizer = o.OPTIMIZER,
+    stack: o.StackText = "",
     space: o.SpaceText = "default",
     top: o.Top = 10,
     confidence: o.Confidence = o.CONFIDENCE,
@@ -82,6 +83,7 @@ def plan(
         dialect=dialect,
         precision=precision,
         optimizer=optimizer,
+        stack=stack,
         max_gpus=max_gpus,
         space=space,
     )
@@ -111,6 +113,7 @@ def project(
     precision: o.Precision = o.PRECISION,
     max_gpus: o.MaxGpus = None,
     optimizer: o.Optimizer = o.OPTIMIZER,
+    stack: o.StackText = "",
     confidence: o.Confidence = o.CONFIDENCE,
     json: o.AsJson = False,
     out: o.Out = None,
@@ -132,6 +135,7 @@ def project(
         dialect=dialect,
         precision=precision,
         optimizer=optimizer,
+        stack=stack,
         max_gpus=max_gpus,
     )
     return partial(run, request, confidence=confidence, as_json=json, out=out)

@@ -59,6 +59,7 @@ def pareto(
     axis: o.Axis = None,
     max_gpus: o.MaxGpus = None,
     optimizer: o.Optimizer = o.OPTIMIZER,
+    stack: o.StackText = "",
     space: o.SpaceText = "default",
     json: o.AsJson = False,
     out: o.Out = None,
@@ -76,6 +77,7 @@ def pareto(
         dialect=dialect,
         precision=precision,
         optimizer=optimizer,
+        stack=stack,
         max_gpus=max_gpus,
         space=space,
     )
@@ -110,6 +112,7 @@ def book(
     pin: o.Pin = None,
     axis: o.Axis = None,
     optimizer: o.Optimizer = o.OPTIMIZER,
+    stack: o.StackText = "",
     space: o.SpaceText = "default",
     json: o.AsJson = False,
     out: o.Out = None,
@@ -127,6 +130,7 @@ def book(
         dialect=dialect,
         precision=precision,
         optimizer=optimizer,
+        stack=stack,
         space=space,
     )
     return partial(
@@ -155,6 +159,7 @@ def whatif(
     axis: o.Axis = None,
     max_gpus: o.MaxGpus = None,
     optimizer: o.Optimizer = o.OPTIMIZER,
+    stack: o.StackText = "",
     space: o.SpaceText = "default",
     json: o.AsJson = False,
     out: o.Out = None,
@@ -172,6 +177,7 @@ def whatif(
         dialect=dialect,
         precision=precision,
         optimizer=optimizer,
+        stack=stack,
         max_gpus=max_gpus,
         space=space,
     )
@@ -227,6 +233,7 @@ def robust(
     axis: o.Axis = None,
     max_gpus: o.MaxGpus = None,
     optimizer: o.Optimizer = o.OPTIMIZER,
+    stack: o.StackText = "",
     space: o.SpaceText = "default",
     json: o.AsJson = False,
     out: o.Out = None,
@@ -244,6 +251,7 @@ def robust(
         dialect=dialect,
         precision=precision,
         optimizer=optimizer,
+        stack=stack,
         max_gpus=max_gpus,
         space=space,
     )

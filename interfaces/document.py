@@ -134,7 +134,7 @@ def certificate(value: Certificate) -> Document:
 def problem(value: Problem) -> Document:
     """Return the problem with every number that the answer depends on."""
     training = value.training
-    return {
+    content = {
         "model": value.architecture.name,
         "parameters": parameter_count(value.architecture),
         "seq_len": training.seq_len,
@@ -151,6 +151,7 @@ def problem(value: Problem) -> Document:
         "cluster": cluster(value.cluster),
         "architecture": architecture(value.architecture),
     }
+    return content | ({"stack": value.stack} if value.stack else {})
 
 
 def architecture(value: Architecture) -> Document:

@@ -116,6 +116,15 @@ OutSet = Annotated[
         help="Also write the set to this folder, or as one Parquet file.",
     ),
 ]
+StackText = Annotated[
+    str,
+    typer.Option(
+        "--stack",
+        metavar="NAME",
+        help="A stack layer for calibrated step times, such as nemo-hopper-dense.",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Out = Annotated[
     str | None,

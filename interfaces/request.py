@@ -51,6 +51,8 @@ class Request:
         Devices to use at most; None for all of them.
     space
         A shipped space's name or a YAML file.
+    stack
+        A shipped stack layer for the step times; empty for the device's own profile.
     """
 
     model: str | Path | Architecture
@@ -64,6 +66,7 @@ class Request:
     axes: Mapping[str, Value | Iterable[Value]] = field(default_factory=dict)
     max_gpus: int | None = None
     space: str = "default"
+    stack: str = ""
 
     def problem(self) -> Problem:
         """Look everything up and check it.
@@ -90,6 +93,7 @@ class Request:
             training=training,
             dialect=_dialect(text("the dialect", self.dialect)),
             pins={n: (code_of(n, v),) for n, v in self.pins.items()},
+            stack=text("the stack", self.stack),
         )
 
     def in_space(self) -> Space:

@@ -135,6 +135,7 @@ def problem_of(saved: Mapping[str, Any]) -> Problem:
             name: tuple(axis_code(name, str(label)) for label in labels)
             for name, labels in saved["pins"].items()
         },
+        stack=saved.get("stack", ""),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..models.layout import SCHEDULES
 from ..models.pipeline.schedules import order
 from ..models.pipeline.timeline import timeline
-from ..models.profiles import profile_of
+from ..models.profiles import profile_for
 from ..models.time import TimeModel
 from ..models.time.pipeline import pipeline
 
@@ -35,7 +35,7 @@ def step_timeline(problem: Problem, layout: Layout) -> Timeline:
         step time.
     """
     columns = {n: np.array([c], np.int64) for n, c in layout.point().items()}
-    model = TimeModel(problem, profile_of(problem.cluster.device))
+    model = TimeModel(problem, profile_for(problem))
     found = model.stage_times(columns)
     shape = pipeline(
         problem.architecture, layout.schedule, layout.split, layout.pp, layout.vpp

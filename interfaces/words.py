@@ -149,7 +149,7 @@ def calibration(answer: Answer) -> str:
     proof, best = answer.certificate, answer.answers[0].projection
     band = spread(best.step_time_s, best.band)
     if proof.calibrated:
-        return f"Profile {proof.profile}: step times are {band}."
+        return f"Profile {proof.profile} is calibrated: step times are {band}."
     return (
         f"Profile {proof.profile} is uncalibrated: step times are {band}, and the "
         "order of rows closer than that is not certain on the real machine."

@@ -64,7 +64,8 @@ class Training:
 class Problem:
     """An architecture, a cluster, a training, a dialect, and the user's pins.
 
-    ``pins`` gives for some axes the codes the user allows.
+    ``pins`` gives for some axes the codes the user allows. ``stack`` names the stack
+    layer whose profile gives the step times; empty for the device's own.
     """
 
     architecture: Architecture
@@ -72,13 +73,18 @@ class Problem:
     training: Training
     dialect: str = "megatron@0.16"
     pins: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    stack: str = ""
 
     def __post_init__(self) -> None:
-        """Freeze the pins, and check that the device has the number format."""
+        """Freeze the pins; check that the device has the format and fits the stack."""
         device, precision = self.cluster.device, self.training.precision
         if precision not in device.formats:
             raise InputError(
                 f"the precision must be one the device has a matrix unit for, got "
                 f"{precision} on {device.name}, which has {', '.join(device.formats)}"
             )
+        if self.stack:
+            from .profiles import check_stack
+
+            check_stack(self.stack, device, self.architecture)
         object.__setattr__(self, "pins", MappingProxyType(dict(self.pins)))

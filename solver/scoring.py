@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..models.layout import OPTIONAL
-from ..models.profiles import profile_of
+from ..models.profiles import profile_for
 from ..models.time import Projections, TimeModel
 from .answer import Projection
 from .feasible_set import NAMES
@@ -26,7 +26,7 @@ _ROUNDING = 1e-12
 
 
 class Scores:
-    """Step times of a problem's configurations under the device's profile.
+    """Step times of a problem's configurations under its stack's or device's profile.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ class Scores:
     """
 
     def __init__(self, problem: Problem) -> None:
-        """Load the profile of the device."""
-        self.profile = profile_of(problem.cluster.device)
+        """Load the profile."""
+        self.profile = profile_for(problem)
         self._model = TimeModel(problem, self.profile)
 
     def bounds(self, columns: Mapping[str, Array]) -> npt.NDArray[np.float64]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...models.problem import Problem, Training
 from ...models.time import model_flops
-from ...models.time.run import Run
+from ...models.time.run import Run, run_of
 from .architecture import architecture_of
 from .layout import Sizes, batch_of, layout_of
 from .machine import cluster_of
@@ -147,7 +147,7 @@ def _overlaps(row: Row, stack: str) -> bool:
         return False
     if "async tp" in text or "tp-comm-overlap" in text:
         return True
-    return stack in ("nemo", "megatron-bridge")
+    return run_of(stack).tp_overlap
 
 
 def _row_faults(row: Row, found: Measured, problem: Problem) -> set[str]:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from ...models.layout import RECOMPUTE_FULL, recompute_code
+from ...models.time.run import run_of
 
 if TYPE_CHECKING:
     from .row import Row
@@ -162,9 +163,5 @@ def attention_of(row: Row, stack: str) -> str:
     """Return the kernel of attention: unfused, fa2, or empty for the device's own."""
     if row.text("flash_attn").lower() in ("no", "false", "0", "unfused", "local"):
         return "unfused"
-    if row.text("flash_attn") == "" and stack in (
-        "megatron-deepspeed",
-        "megatron-2022",
-    ):
-        return "unfused"
-    return "fa2" if stack in ("llm-foundry", "torchtitan", "nanotron") else ""
+    own = run_of(stack).attention
+    return "" if own == "unfused" and row.text("flash_attn") else own

@@ -14,3 +14,8 @@ from .load import profile_names as profile_names
 from .load import profile_of as profile_of
 from .profile import Profile as Profile
 from .profile import assemble as assemble
+from .stacks import check_stack as check_stack
+from .stacks import family_of as family_of
+from .stacks import fitting_stacks as fitting_stacks
+from .stacks import profile_for as profile_for
+from .stacks import stack_profile as stack_profile

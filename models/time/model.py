@@ -18,7 +18,7 @@ from .flops import model_flops
 from .grouping import distinct, groups
 from .pipeline import SHAPE_AXES, pipeline
 from .projections import Projections, StageTimes
-from .run import PLAIN
+from .run import run_of
 from .shape import LAYER_AXES
 from .work import PARTS, Floats
 
@@ -47,7 +47,7 @@ class TimeModel:
     causal
         Whether MFU leaves out the masked half of attention.
     run
-        How the stack runs the training.
+        How the stack runs the training; if None as the problem's stack does.
     """
 
     def __init__(
@@ -56,9 +56,10 @@ class TimeModel:
         profile: Profile,
         *,
         causal: bool = True,
-        run: Run = PLAIN,
+        run: Run | None = None,
     ) -> None:
         """Take the problem; nothing is priced yet."""
+        run = run or run_of(problem.stack)
         self.problem, self.profile, self.run = problem, profile, run
         self._links = Links(problem.cluster, profile)
         self._finish = Finish(problem, profile, self._links, run)

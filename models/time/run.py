@@ -64,3 +64,24 @@ class Run:
 
 #: A plain training.
 PLAIN = Run()
+#: How stacks run unless told otherwise: their recipes' user buffers, and their kernel
+#: of attention. Sources: the recipes' ``tp_comm_overlap``; the packages that each
+#: stack installs; Megatron-LM v2.5 and Megatron-DeepSpeed, which mask and multiply.
+_STACKS = {
+    **dict.fromkeys(("nemo", "megatron-bridge"), Run(tp_overlap=True)),
+    **dict.fromkeys(("llm-foundry", "torchtitan", "nanotron"), Run(attention="fa2")),
+    **dict.fromkeys(("megatron-2022", "megatron-deepspeed"), Run(attention="unfused")),
+}
+
+
+def run_of(stack: str) -> Run:
+    """Return how a stack runs a pretraining by default.
+
+    Parameters
+    ----------
+    stack
+        Its name, or that of one of its layers; others run plainly.
+    """
+    return next(
+        (r for n, r in _STACKS.items() if f"{stack}-".startswith(f"{n}-")), PLAIN
+    )

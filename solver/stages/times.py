@@ -14,7 +14,7 @@ import numpy as np
 
 from ...models.layout import SCHEDULES
 from ...models.pipeline.steady import step_times
-from ...models.profiles import profile_of
+from ...models.profiles import profile_for
 from ...models.time import TimeModel
 from ...models.time.block import Block
 from ...models.time.components import Components
@@ -67,7 +67,7 @@ class StepTimes(TimeModel):
     items
         Layers at their recompute levels.
     profile
-        How much of its peaks the device reaches; the device's own if None.
+        How much of its peaks the device reaches; that of the problem if None.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class StepTimes(TimeModel):
         profile: Profile | None = None,
     ) -> None:
         """Price every component once."""
-        super().__init__(problem, profile or profile_of(problem.cluster.device))
+        super().__init__(problem, profile or profile_for(problem))
         self.layout, self.schedule = layout, SCHEDULES[layout.schedule]
         codes = sorted({0, *(item.code for item in items)})  # 0 prices the ends
         point = layout.point() | {"recompute": 0}
