@@ -17,19 +17,49 @@ from shardproof.models.stages import Chunk
 CASES = json.loads((Path(__file__).parent / "data" / "fsdp2.json").read_text())
 
 
-def architecture_of(model):
-    heads, hidden = model["num_attention_heads"], model["hidden_size"]
-    kv_heads, head_dim = model["num_key_value_heads"], hidden // heads
+#: Families whose layers differ from Llama's, and how: transformers' modelling files.
+ATTENTIONS = {
+    "qwen2": {"qkv_bias": True},
+    "qwen3": {"qk_norm": "head"},
+    "starcoder2": {"qkv_bias": True, "out_bias": True},
+}
+NETWORKS = {
+    "starcoder2": {"gated": False, "bias": True},
+    "nemotron": {"gated": False},
+}
+#: Families whose norms are layer norms with a bias.
+BIASED_NORMS = ("starcoder2", "nemotron")
+
+
+def head_dim_of(model):
+    whole = model["hidden_size"] // model["num_attention_heads"]
+    return model.get("head_dim", whole)
+
+
+def architecture_of(case):
+    model, family = case["model"], case.get("family", "llama")
+    biased = model.get("attention_bias", False)
+    attention = {"qkv_bias": biased, "out_bias": biased}
+    network = {"gated": True, "bias": model.get("mlp_bias", False)}
     layer = Layer(
-        attention=Attention(heads=heads, kv_heads=kv_heads, head_dim=head_dim),
-        feed_forward=DenseFFN(ffn=model["intermediate_size"], gated=True),
+        attention=Attention(
+            heads=model["num_attention_heads"],
+            kv_heads=model["num_key_value_heads"],
+            head_dim=head_dim_of(model),
+            **(attention | ATTENTIONS.get(family, {})),
+        ),
+        feed_forward=DenseFFN(
+            ffn=model["intermediate_size"], **(network | NETWORKS.get(family, {}))
+        ),
     )
     return Architecture(
         name="case",
-        hidden=hidden,
+        hidden=model["hidden_size"],
         vocab=model["vocab_size"],
         layers=(layer,) * model["num_hidden_layers"],
         tied=model["tie_word_embeddings"],
+        norm="layer" if family in BIASED_NORMS else "rms",
+        norm_bias=family in BIASED_NORMS,
     )
 
 
@@ -37,7 +67,7 @@ def state_of(case):
     values = {n: (1,) for n in (*DECIDED, *DERIVED)}
     sharding = SHARDINGS.index("fsdp2")
     values |= {"dp": (case["ranks"],), "sharding": (sharding,), "recompute": (0,)}
-    return State(architecture_of(case["model"]), Dims.of(values), "adam-fp32", 1)
+    return State(architecture_of(case), Dims.of(values), "adam-fp32", 1)
 
 
 def stage_of(case):
@@ -55,15 +85,31 @@ def divides(case):
 
     transformers has queries, keys and values, and the halves of gated networks, apart.
     """
-    model = case["model"]
-    head_dim = model["hidden_size"] // model["num_attention_heads"]
-    rows = (
+    model, head_dim = case["model"], head_dim_of(case["model"])
+    rows = [
         model["hidden_size"],
         model["vocab_size"],
         model["intermediate_size"],
         model["num_key_value_heads"] * head_dim,
-    )
+    ]
+    if case.get("family") == "qwen3":
+        rows.append(head_dim)
     return all(size % case["ranks"] == 0 for size in rows)
+
+
+def gathers_when_fullest(case):
+    """Whether the tracker's fullest moment is one at which a layer is gathered.
+
+    It looks at the moments with most bytes in all. The only layer of a model is not
+    gathered while another is reduced, and scores of attention that are larger than a
+    gathered layer outweigh it; what is counted is then a bound.
+    """
+    model = case["model"]
+    tokens = case.get("batch", 1) * case.get("sequence", 16) ** 2
+    scores = 4 * model["num_attention_heads"] * tokens
+    arch = architecture_of(case)
+    gathered = 2 * sum(t.count for t in layer_tensors(arch, arch.layers[0]))
+    return model["num_hidden_layers"] > 1 and scores < gathered
 
 
 @pytest.mark.parametrize("entry", CASES, ids=label)
@@ -95,12 +141,17 @@ def test_working_set_of_a_backward_pass(entry):
     if case["reduce"] == "bfloat16":
         found = found | {"REDUCE_SCATTER": 2 * found["REDUCE_SCATTER"]}
     ours, theirs = value(working_set(state, stage_of(case)), {}), sum(found.values())
-    if divides(case):
+    if not gathers_when_fullest(case):
+        assert theirs <= ours
+    elif divides(case):
         assert ours == theirs
     else:
         assert ours <= theirs < 1.01 * ours
 
 
 def test_cases_are_of_several_models_and_ranks():
-    assert len({entry["name"] for entry in CASES}) >= 6
-    assert len({entry["case"]["ranks"] for entry in CASES}) >= 4
+    exact = [e for e in CASES if divides(e["case"]) and gathers_when_fullest(e["case"])]
+    assert len(exact) >= 50
+    assert len({entry["name"] for entry in exact}) >= 15
+    assert len({entry["case"].get("family", "llama") for entry in exact}) >= 6
+    assert len({entry["case"]["ranks"] for entry in exact}) >= 8

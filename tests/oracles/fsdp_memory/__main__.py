@@ -4,9 +4,11 @@ Runs two steps of a transformers model under ``fully_shard`` on fake tensors and
 process group, with torch's own ``FSDPMemTracker`` counting. Needs the project's
 ``oracle`` extra, no GPU, and nothing of the product; start it in ``tests/``.
 
-A case has ``model`` (settings of transformers' LlamaConfig or MistralConfig), ``ranks``
-and ``reduce`` (the format gradients are reduced in). Every decoder layer is a group,
-and the root is one with all that is left. Records go to standard output.
+A case has ``model`` (settings of a transformers configuration), ``family`` (its model
+type, ``llama`` unless said), ``ranks``, ``reduce`` (the format gradients are reduced
+in), ``sequence`` and ``batch`` (tokens and samples of a step, 16 and 1 unless said).
+Every decoder layer is a group, and the root is one with all that is left. Records go to
+standard output.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 Case = dict[str, Any]
 Record = dict[str, Any]
 _WORKING = ("UNSHARDED_PARAM", "UNSHARDED_GRAD", "ALL_GATHER", "REDUCE_SCATTER")
-_TOKENS = 16
+_FAMILY, _SEQUENCE, _BATCH = "llama", 16, 1
 
 
 def _start(ranks: int) -> Any:
@@ -41,8 +43,10 @@ def _start(ranks: int) -> Any:
 
 
 def _sharded(case: Case, mesh: Any) -> Any:
-    config = transformers.LlamaConfig(**case["model"], attn_implementation="eager")
-    model = transformers.LlamaForCausalLM(config)
+    config = transformers.AutoConfig.for_model(
+        case.get("family", _FAMILY), **case["model"], attn_implementation="eager"
+    )
+    model = transformers.AutoModelForCausalLM.from_config(config)
     policy = MixedPrecisionPolicy(
         param_dtype=torch.bfloat16, reduce_dtype=getattr(torch, case["reduce"])
     )
@@ -57,8 +61,9 @@ def _named(snapshot: dict[Any, dict[Any, int]]) -> dict[str, int]:
     return {getattr(kind, "name", str(kind)): size for kind, size in kinds.items()}
 
 
-def _step(model: Any, optimizer: Any) -> None:
-    tokens = torch.zeros(1, _TOKENS, dtype=torch.long)
+def _step(case: Case, model: Any, optimizer: Any) -> None:
+    shape = case.get("batch", _BATCH), case.get("sequence", _SEQUENCE)
+    tokens = torch.zeros(*shape, dtype=torch.long)
     model(input_ids=tokens, use_cache=False).logits.sum().backward()
     optimizer.step()
 
@@ -71,10 +76,10 @@ def record(case: Case) -> Record:
         optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
         tracker = tracking.FSDPMemTracker(model, optimizer)
         with tracker:
-            _step(model, optimizer)
+            _step(case, model, optimizer)
             optimizer.zero_grad()
             tracker.reset_mod_stats()
-            _step(model, optimizer)
+            _step(case, model, optimizer)
         state = tracking._FSDPModState.PEAK_BW
         peaks = [
             _named(snapshot)
