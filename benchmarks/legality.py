@@ -13,6 +13,7 @@ import argparse
 import gzip
 import json
 import sys
+import zlib
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -116,7 +117,7 @@ def read_cases(path: Path) -> list[Mapping[str, Any]]:
             packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if packed else path.open("rb") as file:
             text = file.read(_MAX_BYTES + 1)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     if len(text) > _MAX_BYTES:
         raise InputError(f"a file of cases has at most {_MAX_BYTES:,} bytes, {path}")

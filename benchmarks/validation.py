@@ -92,7 +92,8 @@ def main(words: Sequence[str] | None = None) -> int:
         print(json.dumps(shown))
     else:
         _print(shown["board"])
-    print("\n".join(faults), file=sys.stderr)
+    for fault in faults:
+        print(fault, file=sys.stderr)
     return 1 if asked.gate and faults else 0
 
 

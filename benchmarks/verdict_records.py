@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,7 @@ def read_records(path: Path = RECORDS) -> list[Recorded]:
 def _table(path: Path) -> dict[str, Any]:
     try:
         table = json.loads(gzip.decompress(path.read_bytes()))
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         raise InputError(f"{path} holds no recorded verdicts: {error}") from None
     if not isinstance(table, dict) or "provenance" not in table:
         raise InputError(f"{path} holds no recorded verdicts: no provenance in it")

@@ -20,6 +20,33 @@ _STEPS = 5
 _MOST_STEPS = 1000
 
 
+def positive(
+    option: str, value: float | None, *, below: float = 1e9, nought: bool = False
+) -> float | None:
+    """Return the number of an option if it is a usable one, None where none is given.
+
+    Parameters
+    ----------
+    option
+        The option, for the message.
+    value
+        What was given.
+    below
+        The least number that is refused as too large.
+    nought
+        Whether 0 is usable.
+
+    Raises
+    ------
+    InputError
+        If it is negative, too large or no number.
+    """
+    if value is None or 0 < value < below or (nought and value == 0):
+        return value
+    least = "at least 0" if nought else "above 0"
+    raise InputError(f"{option} must be {least} and below {below:g}, got {value:g}")
+
+
 def values_of(name: str, kind: str, text: str) -> tuple[float, ...]:
     """Read values of one quantity.
 

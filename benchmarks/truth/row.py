@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,12 +89,14 @@ def read(path: str | Path) -> list[Row]:
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
         lines = data.decode("utf-8-sig").splitlines(keepends=True)
-        rows = [Row(values) for values in csv.DictReader(lines)]
-    except (OSError, UnicodeDecodeError, EOFError, csv.Error) as error:
+        table = csv.DictReader(lines)
+        rows, columns = [Row(values) for values in table], table.fieldnames or ()
+    except (OSError, UnicodeDecodeError, EOFError, csv.Error, zlib.error) as error:
         raise InputError(f"cannot read the table {path}: {error}") from error
-    if rows and "id" not in rows[0].values:
+    if "id" not in columns:
+        got = ", ".join(str(column) for column in columns[:6])[:120]
         raise InputError(
             f"a table of published runs has a column 'id', got {path} with "
-            f"{', '.join(str(c) for c in list(rows[0].values)[:6])}"
+            f"{got or 'none at all'}"
         )
     return rows

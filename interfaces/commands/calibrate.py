@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from typing import TYPE_CHECKING
 
 from ...models.errors import InputError
@@ -27,13 +28,23 @@ def run(
         raise InputError(f"calibrate {action} needs a file or folder of measurements")
     # Threads only cost here: the systems are small.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from ...calibration.ingest import read
-
-    found = [part for path in paths for part in read(path, device)]
+    if action == "fit" and out is None:
+        raise InputError("calibrate fit needs --out DIR, where the layers go")
+    found = [part for path in paths for part in _read(path, device)]
     _report(found, as_json=as_json)
-    if action == "fit":
+    if action == "fit" and out is not None:
         _fit(found, out)
     return OK
+
+
+def _read(path: str, device: str) -> list[Imported]:
+    from ...calibration.ingest import read
+
+    try:
+        return read(path, device)
+    except (RecursionError, zlib.error) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise InputError(f"cannot read {path}: {reason}") from None
 
 
 def _report(found: list[Imported], *, as_json: bool) -> None:
@@ -75,9 +86,7 @@ def _report(found: list[Imported], *, as_json: bool) -> None:
         say(f"{name}: {RULES[name]}")
 
 
-def _fit(found: list[Imported], out: Path | None) -> None:
-    if out is None:
-        raise InputError("calibrate fit needs --out DIR, where the layers go")
+def _fit(found: list[Imported], out: Path) -> None:
     try:
         import scipy  # noqa: F401
     except ImportError as error:

@@ -60,7 +60,14 @@ def _labels(path: Path) -> dict[str, Any]:
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
         return labels_of(dict(found))
-    except (OSError, ValueError, TypeError, LookupError, yaml.YAMLError) as error:
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        RecursionError,
+        yaml.YAMLError,
+    ) as error:
         reason = f"{type(error).__name__}: {error}".split("\n")[0][:160]
         raise InputError(
             f"the layout must be axes or a file that holds them, got {str(path)[:80]} "

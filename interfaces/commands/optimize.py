@@ -10,6 +10,7 @@ from ...models.units import GIB
 from ..document import choice as choice_document
 from ..document import problem as problem_document
 from ..progress import Progress
+from ..quantity import positive
 from ..request import rows
 from ..table import Column, Table
 from ..words import layout as layout_words
@@ -68,9 +69,14 @@ class Wish:
         from ...solver.optimum import Goal, Prices, limit
 
         prices = Prices(
-            per_hour=self.price, watts=self.watts, train_tokens=self.train_tokens
+            per_hour=positive("--price", self.price),
+            watts=positive("--watts", self.watts),
+            train_tokens=positive("--train-tokens", self.train_tokens, below=1e18),
         )
+        positive("--seconds", self.seconds, nought=True)
         limits = tuple(limit(text) for text in self.where)
+        for one in limits:
+            positive(f"--where {one.name}", one.value, below=1e18, nought=True)
         return Goal(objective=self.objective or "tokens", prices=prices, limits=limits)
 
 

@@ -9,6 +9,7 @@ from ...models.layout import axis_label
 from ...models.units import GIB
 from ..document import Document, certificate, choice, problem
 from ..progress import Progress
+from ..quantity import positive
 from ..table import Column, Table
 from ..words import LEFT, SHOWN, question, seconds
 from .report import INFEASIBLE, OK, finish, prepare
@@ -59,14 +60,11 @@ def priced(problem: Problem, price: float | None) -> Problem:
     Raises
     ------
     InputError
-        If it is not positive.
+        If it is not positive, or no price at all.
     """
     if price is None:
         return problem
-    from ...models.errors import InputError
-
-    if not 0 < price < 1e9:
-        raise InputError(f"--price must be a positive number, got {price:g}")
+    price = positive("--price", price)
     device = replace(problem.cluster.device, price_per_hour=price)
     return replace(problem, cluster=replace(problem.cluster, device=device))
 

@@ -154,10 +154,23 @@ def _value(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
 
 
+def _file(path: str) -> Layer:
+    """Read a layer that a user wrote; its numbers and nesting may be of any size."""
+    try:
+        return read_layer(path)
+    except RecursionError:
+        raise InputError(f"cannot read the layer {path}: nested too deeply") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        reason = str(error)[:120]
+        raise InputError(f"cannot read the layer {path}: {reason}") from None
+
+
 def _validate(paths: list[str]) -> None:
     base = load_profile("hopper")
     for path in paths:
-        layer = read_layer(path)
+        layer = _file(path)
         check(layer, base)
         say(
             f"{path}: {layer.kind} layer {layer.title}, {len(layer.factors)} factors, "
@@ -188,7 +201,7 @@ def _layer(name: str) -> Layer:
         if name.startswith(f"{kind}/"):
             return load_layer(kind, name.removeprefix(f"{kind}/"))
     if name.endswith(".json"):
-        return read_layer(name)
+        return _file(name)
     known = ", ".join(
         f"{kind}/{layer}" for kind in KINDS for layer in layer_names(kind)
     )

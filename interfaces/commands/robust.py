@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ...models.errors import InputError
 from ..document import Document, choice, problem
 from ..progress import Progress
 from ..table import Column, Table
@@ -25,6 +26,8 @@ def run(
     """Try the best configuration, print, and return the exit code."""
     from ...solver.robust import robust
 
+    if not 0 <= seed < 2**63:
+        raise InputError(f"--seed is a whole number from 0 to 2**63 - 1, got {seed}")
     asked, space = request.problem(), request.in_space()
     folder = prepare(out)
     with Progress() as progress:

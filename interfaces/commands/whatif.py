@@ -8,7 +8,7 @@ from ...models.errors import InputError
 from ...models.units import GIB
 from ..document import Document, choice, problem
 from ..progress import Progress
-from ..quantity import values_of
+from ..quantity import positive, values_of
 from ..request import assignment
 from ..table import Column, Table
 from ..words import question, seconds
@@ -37,6 +37,7 @@ def run(
     """Plan every machine, print, and return the exit code: 1 if none fits."""
     from ...solver.whatif import cases, cheapest, elasticities
 
+    positive("--target", target, below=1e15)
     asked, space = priced(request.problem(), price), request.in_space()
     varied, folder = read(vary), prepare(out)
     with Progress() as progress:

@@ -103,7 +103,7 @@ def read_sweep(path: Path) -> dict[str, Any]:
         if path.stat().st_size > _MOST_BYTES:
             raise InputError(f"a sweep has at most {_MOST_BYTES:,} bytes, got {path}")
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         reason = str(error).splitlines()[0][:120]
         raise InputError(f"cannot read the sweep {path}: {reason}") from None
     if not isinstance(found, dict) or not set(_NEEDED) <= set(found):
