@@ -50,7 +50,11 @@ MOE = replace(SIZES, moe=True, experts=(8,), expert_ffn=(256,))
 
 @dataclass(frozen=True)
 class Hand:
-    """A case, whether a rule holds in it, and the source of that."""
+    """A case, whether a rule holds in it, and the source of that.
+
+    One that is ``read`` stands for a configuration that somebody wrote: the planner's
+    own rules have no say in it.
+    """
 
     holds: bool
     source: str
@@ -61,6 +65,7 @@ class Hand:
     options: Mapping[str, int] = field(default_factory=dict)
     layout: str | None = None
     dialect: str = ""
+    read: bool = False
 
     def point(self) -> dict[str, int]:
         """Return the axes; derived ones are rounded down where they are not given."""

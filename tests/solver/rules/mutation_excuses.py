@@ -2,6 +2,10 @@
 
 _SHORTCUT = "a shortcut: what it saves comes to the same"
 _ONE_RANK = "vpp-pp refuses every interleaved schedule with pp = 1"
+_HALVES = "fp16-bf16 refuses both formats at once"
+_OTHER_LAUNCH = "another way of launching: the rule does not ask for it"
+_WHOLE = "left alone, what shards nothing has replicas of one part"
+_ZERO_1 = "sharding-stage refuses zero-1"
 #: Mutants that no case can find out, by a part of their text, and why.
 EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("megatron", "batch"): {
@@ -82,8 +86,44 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("torchtitan", "stages"): {
         "at_least(virtual, 2)": "2 stages are never more than L + 2"
     },
+    ("deepspeed", "parameter-type"): {
+        "both(negate(half), brain) -> without negate(half)": _HALVES
+    },
+    ("deepspeed", "accumulation-type"): {
+        "both(negate(half), brain) -> without negate(half)": _HALVES,
+        "without model_type(facts)[name]": "left alone, each type is the model's where "
+        "it is the model's",
+    },
+    ("deepspeed", "hpz"): {
+        "at_least(number, 2) -> - 1": "a part of 1 divides W",
+        "without at_least(number, 2)": "a part of 1 divides W, and 0 is cut to 1",
+    },
+    ("deepspeed", "grad-norm"): {
+        "without by_stage_12(facts)": "grad-norm-stage and grad-norm-bf16 refuse what "
+        "is built otherwise"
+    },
+    ("accelerate", "cp-fsdp2"): {
+        "SHARDINGS.index('zero-2')) -> - 1": _ZERO_1,
+        "equals(facts.dims.sharding, 0) ->": _OTHER_LAUNCH,
+    },
+    ("accelerate", "fsdp2-shards"): {
+        "SHARDINGS.index('zero-2')) -> - 1": _ZERO_1,
+        "equals(facts.dims.sharding, 0) ->": "fsdp2 alone is asked "
+        "for, and sharding-stage refuses zero-1",
+    },
+    ("accelerate", "shard-ignored"): {
+        "SHARDINGS.index('zero-2'))": _OTHER_LAUNCH,
+        "equals(facts.dims.sharding, 0) -> + 1": _ZERO_1,
+        "equals(facts.dims.sharding, 0) -> - 1": _WHOLE,
+        "without equals(facts.dims.sharding, 0)": _WHOLE,
+    },
+    ("accelerate", "fsdp1-alone"): {
+        "SHARDINGS.index('zero-2'))": _OTHER_LAUNCH,
+        "equals(facts.dims.sharding, 0) ->": _OTHER_LAUNCH,
+    },
 }
 #: Rules without which no verdict changes, kept for the name they give a refusal.
 REDUNDANT = {
-    ("torchtitan", "ep-mesh"): "with etp-one and world-dense, world-expert says it too"
+    ("accelerate", "ep-moe"): "axes refuses ep > 1 with experts too",
+    ("torchtitan", "ep-mesh"): "with etp-one and world-dense, world-expert says it too",
 }

@@ -1,10 +1,10 @@
 """Every rule is needed, and every condition in it: without one a verdict changes.
 
 For each rule of each dialect its source is compiled with a switch at every condition
-(``rule_mutants``). Recorded verdicts of megatron-core, boundaries and cases by hand
-(``mutation_cases``) are judged by the rule and by each of its mutants. A mutant is
-found out by a case in which it says otherwise, the rule says what the case says, and
-no other rule refuses: there the verdict changes.
+(``rule_mutants``). Recorded verdicts of megatron-core, DeepSpeed and Accelerate,
+boundaries and cases by hand (``mutation_cases``) are judged by the rule and by each of
+its mutants. A mutant is found out by a case in which it says otherwise, the rule says
+what the case says, and no other rule refuses: there the verdict changes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import gzip
 import json
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,11 @@ from megatron_cases import change
 from mutation_dialects import HAND
 from mutation_excuses import EQUIVALENT, REDUNDANT
 from mutation_megatron import MEGATRON
+from mutation_others import OTHERS
 from option_boundaries import OPTIONS
 from rule_mutants import MODULES, Mutant, Switch, instrumented, outcome
 
+from shardproof.benchmarks.verdict_others import READERS, broken, read_others
 from shardproof.benchmarks.verdict_records import read_records
 from shardproof.models.dialects.megatron_config import read_megatron
 from shardproof.models.layout import Dims
@@ -41,11 +44,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 CITED = Path(__file__).parent / "data" / "cited_verdicts.json.gz"
 BOUNDARIES = LAYOUTS | EXPERT | OPTIONS
-#: Dialects whose own classes are asked about each rule, in ``tests/oracles/verdict``.
-ASKED_THERE = {"deepspeed", "accelerate"}
-RULES: dict[Key, Rule] = {
-    (r.dialect, r.id): r for r in ALL_RULES if r.dialect not in ASKED_THERE
-}
+RULES: dict[Key, Rule] = {(r.dialect, r.id): r for r in ALL_RULES}
 
 
 @dataclass(frozen=True)
@@ -92,6 +91,15 @@ def megatron_facts(case: dict[str, Any]) -> Facts:
     )
 
 
+def other_facts(dialect: str, case: Mapping[str, Any]) -> Facts:
+    read = READERS[dialect](case)
+    return Facts(
+        dims=Dims.of({name: (code,) for name, code in read.point.items()}),
+        sizes_given=read.sizes,
+        options=read.options,
+    )
+
+
 @cache
 def recorded() -> dict[str, list[tuple[str, bool, Any]]]:
     """Recorded cases by the rule that they were made for, or are cited for."""
@@ -106,13 +114,49 @@ def recorded() -> dict[str, list[tuple[str, bool, Any]]]:
     return found
 
 
+@cache
+def others() -> dict[Key, list[Given]]:
+    """Recorded cases of the other frameworks by the rule that they were made for.
+
+    Of those made for none, the ones that one asked rule alone refuses are its own.
+    """
+    found: dict[Key, list[Given]] = {}
+    for dialect, (_, cases) in read_others().items():
+        for i, one in enumerate(cases):
+            rule = one.kind.removesuffix(" ok")
+            if one.kind == "drawn" and one.stage:
+                refused = [r.id for r in broken(dialect, one.case)]
+                rule = refused[0] if len(refused) == 1 else rule
+            facts = other_facts(dialect, one.case)
+            case = Given(f"record {i}", not one.stage, facts, {}, True, dialect)
+            found.setdefault((dialect, rule), []).append(case)
+    return found
+
+
+@cache
+def accepted(dialect: str) -> list[Given]:
+    """Every recorded case of a framework that it accepts: all its rules hold there."""
+    of_dialect = (v for key, v in others().items() if key[0] == dialect)
+    return [case for cases in of_dialect for case in cases if case.holds]
+
+
+def more(key: Key, found: Found) -> Iterator[Given]:
+    """Yield the other legal cases of a framework while there are mutants left."""
+    if key in others():
+        for case in accepted(key[0]):
+            if not found.alive:
+                return
+            yield case
+
+
 def given(key: Key) -> Iterator[Given]:
     """Yield the cases of one rule, those first that decide most."""
     dialect, rule = key
     by_hand = MEGATRON.get(rule, []) if dialect == "megatron" else []
-    for i, hand in enumerate([*HAND.get(key, []), *by_hand]):
+    for i, hand in enumerate([*HAND.get(key, []), *OTHERS.get(key, []), *by_hand]):
         yield of_hand(f"by hand {i}: {hand.source}", hand, dialect)
     if dialect != "megatron":
+        yield from others().get(key, ())
         return
     if rule in BOUNDARIES:
         base, common, legal, illegal = BOUNDARIES[rule]
@@ -131,7 +175,7 @@ def of_hand(name: str, hand: Hand, dialect: str) -> Given:
     if hand.case is not None:
         return of_case(name, hand.holds, hand.case)
     told = hand.dialect or dialect
-    return Given(name, hand.holds, hand.facts(), hand.point(), False, told)
+    return Given(name, hand.holds, hand.facts(), hand.point(), hand.read, told)
 
 
 @cache
@@ -147,7 +191,7 @@ def beside(key: Key, whole: bool, dialect: str) -> tuple[Rule, ...]:
 def try_all(rule: Rule, key: Key, switch: Switch) -> Found:
     """Judge every case of a rule by it and by its mutants."""
     found, seen = Found(), set()
-    for case in given(key):
+    for case in chain(given(key), more(key, found)):
         switch.active, switch.hit = None, set()
         says = outcome(rule, case.facts, case.point)
         if says != int(case.holds):
@@ -228,6 +272,6 @@ def test_without_it_a_verdict_changes(key: Key) -> None:
 
 
 def test_every_case_is_of_a_rule() -> None:
-    assert set(HAND) | set(EQUIVALENT) <= set(RULES)
+    assert set(HAND) | set(OTHERS) | set(EQUIVALENT) <= set(RULES)
     known = {rule for dialect, rule in RULES if dialect == "megatron"}
     assert set(MEGATRON) <= known
