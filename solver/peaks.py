@@ -10,6 +10,7 @@ import numpy as np
 from ..models.expr import Evaluator, as_expr, at_most, maximum
 from ..models.layout import SCHEDULES, SPLITS
 from ..models.memory import MemoryModel
+from ..models.memory.kernels import kernels_on
 from ..models.pipeline.inflight import in_flight, saturation
 from ..models.stages import Chunk, stages
 
@@ -49,7 +50,12 @@ class Peaks:
     def model(self) -> MemoryModel:
         """Bytes as expressions of the axes."""
         problem = self._domains.problem
-        return MemoryModel(problem.architecture, problem.training, self._domains.dims)
+        return MemoryModel(
+            problem.architecture,
+            problem.training,
+            self._domains.dims,
+            kernels_on(problem.cluster.device),
+        )
 
     @property
     def limit(self) -> int:

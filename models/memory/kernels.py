@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 from ..parameters import VOCAB_MULTIPLE
+
+if TYPE_CHECKING:
+    from ..cluster import Device
 
 Implementation = Literal["te", "local"]
 Dispatcher = Literal["alltoall", "allgather", "flex"]
@@ -99,3 +102,19 @@ class Kernels:
 
 
 DEFAULT = Kernels()
+
+
+def kernels_on(device: Device) -> Kernels:
+    """Return the default kernels as they run on a device.
+
+    From Blackwell on, whose matrix units are the first of their maker with ``mxfp8``,
+    weights in eight bits need no transposed copy; other makers' devices with that
+    format are taken to be alike. Source: is_non_tn_fp8_gemm_supported in
+    pytorch/utils.py of TransformerEngine 2.20.
+
+    Parameters
+    ----------
+    device
+        The device, whose formats decide.
+    """
+    return replace(DEFAULT, transposed_copies="mxfp8" not in device.formats)

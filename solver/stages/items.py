@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ...models.expr import axes, value
 from ...models.layout import RECOMPUTE_FULL, Dims
 from ...models.memory import MemoryModel
+from ...models.memory.kernels import kernels_on
 from ..rules import Facts, rules
 
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ def memory_model(
 ) -> MemoryModel:
     """Return the memory of one skeleton over recompute choices."""
     dims = skeleton_dims(layout, codes)
-    return MemoryModel(problem.architecture, problem.training, dims)
+    kernels = kernels_on(problem.cluster.device)
+    return MemoryModel(problem.architecture, problem.training, dims, kernels)
 
 
 def items_of(model: MemoryModel, codes: Sequence[int]) -> tuple[Item, ...]:

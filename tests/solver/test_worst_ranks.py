@@ -1,18 +1,20 @@
 """Peaks: dropping ranks and sharing shapes changes no byte, and 64 bits are enough."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from strategies import plain_problem, problems
 
 from shardproof.models.expr import fits_int64, values
-from shardproof.models.layout import SCHEDULES
+from shardproof.models.layout import PRECISIONS, SCHEDULES
 from shardproof.models.pipeline.inflight import in_flight
 from shardproof.models.problem import Problem
 from shardproof.models.stages import stages
 from shardproof.solver.domains import bind
 from shardproof.solver.feasible import NAMES, enumerate_feasible
 from shardproof.solver.peaks import Peaks, undominated
-from shardproof.solver.single import rank_peaks
+from shardproof.solver.single import domains_of, rank_peaks
 from shardproof.solver.space import Space
 from shardproof.solver.vector import legal_points
 
@@ -82,3 +84,21 @@ def test_less_memory_never_adds_a_configuration() -> None:
     roomy = enumerate_feasible(*plain_problem(hbm_bytes=2**33))
     tight = enumerate_feasible(*plain_problem(hbm_bytes=2**30))
     assert set(tight.layouts()) < set(roomy.layouts())
+
+
+def with_formats(problem: Problem, *formats: str) -> Problem:
+    device = problem.cluster.device
+    device = replace(device, peak_flops=dict.fromkeys(("bf16", *formats), 1e15))
+    return replace(problem, cluster=replace(problem.cluster, device=device))
+
+
+def test_devices_that_read_eight_bits_either_way_keep_one_copy_of_weights() -> None:
+    problem, space = plain_problem()
+    wide = next(
+        x for x in enumerate_feasible(problem, space).layouts() if x.tp == x.pp == 1
+    )
+    layout = replace(wide, precision=PRECISIONS.index("fp8-tensor"))
+    machines = with_formats(problem, "fp8"), with_formats(problem, "fp8", "mxfp8")
+    (two,), (one,) = (rank_peaks(domains_of(p, layout), layout) for p in machines)
+    # Queries, keys and values; output; three of the gated network; of eight layers.
+    assert two - one == 8 * 512 * ((512 + 2 * 256) + 512 + 3 * 1536)
