@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..models.errors import InputError
 from ..models.profiles import layer_names, load_layer, load_profile
 from ..models.profiles.layer import KINDS
 from ..models.profiles.layer_file import text_of
@@ -21,6 +23,7 @@ from ..models.profiles.layer_file import text_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ..calibration.ingest import Imported
     from ..models.profiles import Layer
 
 #: Bars by beginning of a kernel's name and size class: median and 90th percentile, %.
@@ -73,9 +76,18 @@ def _shipped() -> list[Layer]:
 
 def _fitted(paths: Sequence[str]) -> list[Layer]:
     from ..calibration.fit.ship import fit_layers
+
+    return fit_layers(part for path in paths for part in _read(path))
+
+
+def _read(path: str) -> list[Imported]:
     from ..calibration.ingest import read
 
-    return fit_layers(part for path in paths for part in read(path))
+    try:
+        return read(path)
+    except (RecursionError, zlib.error) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise InputError(f"cannot read {path}: {reason}") from None
 
 
 def rows_of(layer: Layer) -> Iterator[Row]:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..models.errors import InputError
 from .truth import EXCLUSIONS, INFERENCES, read
 from .validation_board import board, missed
 from .validation_predict import predict
@@ -85,6 +86,8 @@ def main(words: Sequence[str] | None = None) -> int:
             print("\n".join(f"{name}: {text}" for name, text in rules.items()) + "\n")
         return 0
     rows = [r for r in read(asked.data) if asked.source.lower() in r.words("source")]
+    if not rows:
+        raise InputError(f"{asked.data} has no run of a source with {asked.source!r}")
     found = predict(rows, memory=asked.json and not asked.no_memory)
     shown = document(found)
     faults = missed(shown["board"])

@@ -18,6 +18,7 @@ _SCALES = {
 _NUMBER = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,2})?)\s*(\S*)\s*")
 _STEPS = 5
 _MOST_STEPS = 1000
+_MOST_WHOLE = 10_000
 
 
 def positive(
@@ -83,7 +84,13 @@ def values_of(name: str, kind: str, text: str) -> tuple[float, ...]:
 
 def _number_of(name: str, steps: str, kind: str, first: float, last: float) -> int:
     if not steps:
-        return int(last - first) + 1 if kind == "whole" else _STEPS
+        number = int(last - first) + 1 if kind == "whole" else _STEPS
+        if number > _MOST_WHOLE:
+            raise InputError(
+                f"{name}=LOW..HIGH has at most {_MOST_WHOLE:,} values, got {number:,}; "
+                f"give LOW..HIGH:STEPS"
+            )
+        return number
     if not steps.isascii() or not steps.isdigit() or not 2 <= int(steps) <= _MOST_STEPS:
         raise InputError(
             f"the steps of {name} are a whole number in 2..{_MOST_STEPS:,}, got "

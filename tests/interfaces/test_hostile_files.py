@@ -20,6 +20,8 @@ READERS = {
     "measurements": ("calibrate", "import"),
     "runs": ("bench", "validation", "--data"),
     "cases": ("bench", "legality", "--data"),
+    "tensors": ("bench", "memory", "--data"),
+    "tables": ("bench", "profiles", "--data"),
     "verdicts": ("bench", "verdict", "--data"),
     "answer": ("verify",),
     "document": ("diff",),
@@ -122,3 +124,18 @@ def test_an_empty_table_is_not_taken_for_agreement(
     path.write_text("")
     said = refused(capsys, "bench", "validation", "--gate", "--data", str(path))
     assert "column 'id'" in said
+
+
+def test_a_source_that_no_run_has_is_not_taken_for_agreement(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("bench", "validation", "--gate", "--source", "no-such-source")
+    assert "no-such-source" in refused(capsys, *words)
+
+
+@pytest.mark.parametrize("high", [2**31, 20_000])
+def test_a_range_without_end_is_not_listed(
+    capsys: pytest.CaptureFixture[str], high: int
+) -> None:
+    said = refused(capsys, "book", *SMALL, "--nodes", f"1..{high}")
+    assert "at most 10,000 values" in said
