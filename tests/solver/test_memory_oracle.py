@@ -47,7 +47,7 @@ def has_default_kernels(case: dict[str, Any]) -> bool:
     if found.is_te:
         known["flash"] = True  # a choice of local layers
     if not case.get("mla"):
-        known["latent_norm"] = True
+        known |= {"latent_norm": True, "latent_bias": False}
     return replace(found, **known) == Kernels(rope_fusion=False)
 
 
